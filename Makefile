@@ -1,0 +1,75 @@
+# Everything that a fresh machine needs is Go and Python's pip; Envoy is found or installed by scripts/find-envoy.sh.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+GO ?= go
+GOLANGCI_LINT_VERSION ?= v2.15.0
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+FUZZTIME ?= 20s
+
+.PHONY: help
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+.PHONY: build
+build: ## build bin/tidemark
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/tidemark ./cmd/tidemark
+
+.PHONY: demo
+demo: build ## play a coding session through a real Envoy, three ways
+	@ENVOY_BIN="$$(scripts/find-envoy.sh)" bin/tidemark demo
+
+.PHONY: test
+test: envoy ## all tests, the end-to-end ones on a real Envoy
+	ENVOY_BIN="$$(scripts/find-envoy.sh)" TIDEMARK_REQUIRE_ENVOY=1 $(GO) test ./...
+
+.PHONY: test-short
+test-short: ## tests that need no Envoy
+	$(GO) test -short ./...
+
+.PHONY: test-race
+test-race: ## the concurrent packages under the race detector
+	$(GO) test -race ./extproc/... ./pipeline/... ./state/... ./internal/...
+
+.PHONY: e2e
+e2e: envoy ## end-to-end tests alone
+	ENVOY_BIN="$$(scripts/find-envoy.sh)" TIDEMARK_REQUIRE_ENVOY=1 $(GO) test -count=1 -v ./envoy/...
+
+.PHONY: fuzz
+fuzz: ## every fuzz target for FUZZTIME
+	@for pkg in $$($(GO) list ./...); do \
+	  for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
+	    echo "$$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; \
+	  done; \
+	done
+
+.PHONY: soak
+soak: ## the random agent against the simulator, many scenarios
+	$(GO) test -count=1 -timeout 60m -run 'TestAgent' ./pipeline -rapid.checks=3000
+
+.PHONY: bench
+bench: envoy ## benchmarks; BenchmarkUnit is what the others are divided by
+	$(GO) test -run '^$$' -bench . -benchmem ./pipeline ./pipeline/transcript
+	ENVOY_BIN="$$(scripts/find-envoy.sh)" $(GO) test -run '^$$' -bench . -benchtime 3s ./envoy
+
+.PHONY: lint
+lint: ## the linters, which also enforce the import rules
+	@command -v golangci-lint >/dev/null || $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
+	PATH="$$PATH:$$($(GO) env GOPATH)/bin" golangci-lint run
+
+.PHONY: validate
+validate: build envoy ## every YAML under examples/ and envoy/ through tidemark check and Envoy itself
+	ENVOY_BIN="$$(scripts/find-envoy.sh)" TIDEMARK_REQUIRE_ENVOY=1 $(GO) test -count=1 -run 'Example|Validate' ./envoy/... ./examples/... ./internal/check/...
+
+.PHONY: docs
+docs: ## regenerate what is generated from the code
+	$(GO) generate ./...
+
+.PHONY: image
+image: ## build the container image
+	docker build --build-arg VERSION=$(VERSION) -t tidemark:$(VERSION) .
+
+.PHONY: envoy
+envoy:
+	@scripts/find-envoy.sh >/dev/null

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+
+	"github.com/tidemark-dev/tidemark/extproc"
+	"github.com/tidemark-dev/tidemark/internal/identity"
+	"github.com/tidemark-dev/tidemark/internal/observe"
+	"github.com/tidemark-dev/tidemark/internal/routeconfig"
+	"github.com/tidemark-dev/tidemark/internal/serverconfig"
+	"github.com/tidemark-dev/tidemark/pipeline"
+)
+
+// admission says of a request's headers what the engine needs to know. The config that routes are resolved by can be
+// exchanged at any time.
+type admission struct {
+	loaded atomic.Pointer[serverconfig.Loaded]
+}
+
+// use makes l the config of the requests that come.
+func (a *admission) use(l *serverconfig.Loaded) { a.loaded.Store(l) }
+
+// admit is an [extproc.Admit].
+func (a *admission) admit(h *extproc.Head) (r *pipeline.Request, reason string) {
+	get := h.Headers.Get
+	wire := identity.Format(get(":path"), get(":method"), get("content-type"), get("content-encoding"))
+	if wire.Reason != identity.Ours {
+		return nil, string(wire.Reason)
+	}
+	route := a.loaded.Load().Routes.Resolve(h.Config.Route, routeconfig.Sources{
+		Metadata: h.Config.Metadata, JSON: h.Config.JSON, Name: h.Config.Pipeline,
+	})
+	id := identity.Of(get, &route.Identity)
+	return &pipeline.Request{
+		Route:        h.Config.Route,
+		Format:       wire.Format,
+		Tenant:       id.Tenant,
+		Session:      id.Session,
+		Agent:        id.Agent,
+		Config:       route.Config,
+		CountTokens:  wire.CountTokens,
+		Auxiliary:    id.Auxiliary,
+		Bypass:       id.Bypass,
+		ClientSigned: id.ClientSigned,
+	}, ""
+}
+
+// observer tells metrics and log what the ext_proc server does. It is an [extproc.Observer].
+type observer struct {
+	*observe.Metrics
+
+	log *slog.Logger
+}
+
+// Answered implements [extproc.Observer].
+func (o observer) Answered(r *pipeline.Request, out *pipeline.Outcome) {
+	o.Request(r, out)
+	observe.LogRequest(context.Background(), o.log, r, out)
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"text/tabwriter"
+
+	"github.com/tidemark-dev/tidemark/internal/check"
+	"github.com/tidemark-dev/tidemark/internal/serverconfig"
+)
+
+type checkCommand struct {
+	configFlags
+
+	Files  []string `arg:"" optional:"" name:"file" help:"Server configs, Envoy configs, Kubernetes resources; YAML or JSON." type:"path"`
+	Output string   `help:"Form of the answer: ${enum}." enum:"text,json" default:"text"`
+	Print  bool     `help:"Print the effective server config of --config, environment and flags, and where each value came from."`
+}
+
+// Run exits with 0 if nothing must be mended, with 1 if something must, with 2 if that cannot be said.
+func (c *checkCommand) Run() error {
+	switch {
+	case c.Print:
+		if err := c.print(os.Stdout); err != nil {
+			return &exitError{exitUsage, err}
+		}
+	case c.Config != "":
+		c.Files = append(c.Files, c.Config)
+	}
+	if len(c.Files) == 0 {
+		if c.Print {
+			return nil
+		}
+		return &exitError{exitUsage, fmt.Errorf("no file to check")}
+	}
+	report, err := check.Files(c.Files, knownFilters())
+	if err != nil {
+		return &exitError{exitUsage, err}
+	}
+	if err := c.write(os.Stdout, report); err != nil {
+		return &exitError{exitUsage, err}
+	}
+	if report.Errors() > 0 {
+		return &exitError{code: exitFailed}
+	}
+	return nil
+}
+
+func (c *checkCommand) write(w io.Writer, report *check.Report) error {
+	if c.Output == "json" {
+		return writeJSON(w, report)
+	}
+	for _, f := range report.Findings {
+		fmt.Fprintln(w, f)
+	}
+	errs := report.Errors()
+	_, err := fmt.Fprintf(w, "%d server configs, %d route configs, %d ext_proc filters: %d errors, %d warnings\n",
+		report.Servers, report.Routes, report.Filters, errs, len(report.Findings)-errs)
+	return err
+}
+
+// print writes the config that serve would run with.
+func (c *checkCommand) print(w io.Writer) error {
+	l, err := serverconfig.Load(c.sources())
+	if err != nil {
+		return err
+	}
+	if c.Output == "json" {
+		return writeJSON(w, l.Settings())
+	}
+	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	for _, s := range l.Settings() {
+		value, err := json.Marshal(s.Value)
+		if err != nil {
+			return fmt.Errorf("print %s: %w", s.Key, err)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\n", s.Key, value, s.Origin)
+	}
+	return t.Flush()
+}
+
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}

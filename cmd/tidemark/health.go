@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/internal/serverconfig"
+)
+
+type healthCommand struct {
+	configFlags
+
+	Timeout time.Duration `help:"How long to wait for the answer." default:"1s"`
+}
+
+// maxAnswer is how much of an answer is read.
+const maxAnswer = 4096
+
+// Run exits with 0 if the server is ready. Else the error says which part is not.
+func (c *healthCommand) Run() error {
+	l, err := serverconfig.Load(c.sources())
+	if err != nil {
+		return &exitError{exitUsage, err}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), c.Timeout)
+	defer cancel()
+	return ready(ctx, l.Admin)
+}
+
+// ready asks a server's admin endpoint. An address without a host is one of this machine.
+func ready(ctx context.Context, addr string) error {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return fmt.Errorf("ask %s: %w", addr, err)
+	}
+	if host == "" || net.ParseIP(host).IsUnspecified() {
+		host = "localhost"
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(host, port)+"/readyz", nil)
+	if err != nil {
+		return fmt.Errorf("ask %s: %w", addr, err)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return fmt.Errorf("ask %s: %w", addr, err)
+	}
+	defer answer.Body.Close() //nolint:errcheck // it is only read
+	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	if err != nil {
+		return fmt.Errorf("ask %s: %w", addr, err)
+	}
+	if answer.StatusCode != http.StatusOK {
+		return errors.New("not ready: " + strings.TrimSpace(string(text)))
+	}
+	return nil
+}

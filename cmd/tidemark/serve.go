@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tidemark-dev/tidemark/extproc"
+	"github.com/tidemark-dev/tidemark/internal/observe"
+	"github.com/tidemark-dev/tidemark/internal/routeconfig"
+	"github.com/tidemark-dev/tidemark/internal/serverconfig"
+	"github.com/tidemark-dev/tidemark/pipeline"
+	"github.com/tidemark-dev/tidemark/state"
+	"github.com/tidemark-dev/tidemark/state/badgerdb"
+	"github.com/tidemark-dev/tidemark/state/memory"
+)
+
+type serveCommand struct{ configFlags }
+
+// closing is how long writing what is pending may take once no request runs any more.
+const closing = 5 * time.Second
+
+// Run serves until SIGINT or SIGTERM, then drains.
+func (c *serveCommand) Run() error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	return serve(ctx, c.sources())
+}
+
+// server is what a running tidemark is made of.
+type server struct {
+	sources   serverconfig.Sources
+	config    *serverconfig.Loaded // as it was at the start: some keys count until the end
+	log       *slog.Logger
+	level     *slog.LevelVar
+	metrics   *observe.Metrics
+	store     state.Store
+	engine    *pipeline.Engine
+	admission *admission
+	extproc   *extproc.Server
+}
+
+// serve runs a server until ctx ends.
+func serve(ctx context.Context, sources serverconfig.Sources) error {
+	s := &server{sources: sources, level: new(slog.LevelVar), metrics: observe.NewMetrics(version()), admission: &admission{}}
+	s.log = slog.New(slog.DiscardHandler)
+	s.sources.OnRouteError = func(route string, from routeconfig.Source, err error) {
+		s.metrics.RouteConfigFailed(string(from))
+		s.log.Error("route config cannot be used, its route replays only", "route", route, "source", string(from), "error", err)
+	}
+	l, err := serverconfig.Load(s.sources)
+	s.metrics.ConfigLoaded(hashOf(l), err, time.Now())
+	if err != nil {
+		return &exitError{exitUsage, err}
+	}
+	s.config = l
+	s.log = observe.NewLogger(os.Stderr, s.level, l.Log.Format)
+	s.apply(l)
+	if s.store, err = openStore(l.State, s.metrics); err != nil {
+		return fmt.Errorf("open state: %w", err)
+	}
+	err = s.run(ctx)
+	return errors.Join(err, s.store.Close())
+}
+
+// openStore opens the store that the state key names.
+func openStore(where string, m *observe.Metrics) (state.Store, error) {
+	if where == serverconfig.Memory {
+		return m.Store("memory", memory.New()), nil
+	}
+	s, err := badgerdb.Open(where)
+	if err != nil {
+		return nil, err
+	}
+	return m.Store("badger", s), nil
+}
+
+// run serves with the store open. When it returns, no request runs and what was pending is written.
+func (s *server) run(ctx context.Context) (err error) {
+	s.engine, err = pipeline.New(ctx, s.store, pipeline.Options{Log: s.log, Start: time.Now()})
+	if err != nil {
+		return fmt.Errorf("start engine: %w", err)
+	}
+	defer func() {
+		last, cancel := context.WithTimeout(context.Background(), closing)
+		defer cancel()
+		err = errors.Join(err, s.engine.Close(last))
+	}()
+	grpcListener, err := extproc.Listen(ctx, s.config.Listen)
+	if err != nil {
+		return err
+	}
+	adminListener, err := extproc.Listen(ctx, s.config.Admin)
+	if err != nil {
+		return errors.Join(err, grpcListener.Close())
+	}
+	s.extproc = extproc.New(extproc.Options{
+		Engine: s.engine, Admit: s.admission.admit, Result: observe.Result, Observer: observer{s.metrics, s.log}, Log: s.log,
+		Deadline: s.config.Deadline, MaxBody: s.config.MaxBodyBytes, DrainDelay: s.config.DrainDelay, DrainTimeout: s.config.DrainTimeout,
+	})
+	s.log.Info("serving", "listen", grpcListener.Addr().String(), "admin", adminListener.Addr().String(), "state", s.config.Redacted()["state"], "config", s.config.Hash)
+	return s.together(ctx, grpcListener, adminListener)
+}
+
+// together runs the parts until ctx ends or one of them fails. The admin endpoints stay up while streams drain.
+func (s *server) together(ctx context.Context, grpcListener, adminListener net.Listener) error {
+	g, ctx := errgroup.WithContext(ctx)
+	admin := &http.Server{Handler: s.metrics.Admin(s.report, s.checks()...), ReadHeaderTimeout: closing}
+	drained := make(chan struct{})
+	g.Go(func() error {
+		defer close(drained)
+		return s.extproc.Serve(ctx, grpcListener)
+	})
+	g.Go(func() error {
+		if err := admin.Serve(adminListener); !errors.Is(err, http.ErrServerClosed) {
+			return fmt.Errorf("serve admin: %w", err)
+		}
+		return nil
+	})
+	g.Go(func() error {
+		<-drained
+		return admin.Close()
+	})
+	if s.sources.File != "" {
+		g.Go(func() error { return s.watch(ctx) })
+	}
+	err := g.Wait()
+	s.log.Info("stopped")
+	return err
+}
+
+// watch takes over changes of the config file.
+func (s *server) watch(ctx context.Context) error {
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
+	defer signal.Stop(hup)
+	return serverconfig.Watch(ctx, s.sources.File, hup, s.reload)
+}
+
+// reload loads the config again. If it cannot be used, the one in use stays.
+func (s *server) reload() {
+	l, err := serverconfig.Load(s.sources)
+	s.metrics.ConfigLoaded(hashOf(l), err, time.Now())
+	if err != nil {
+		s.log.Error("config cannot be used, the last good one stays", "error", err)
+		return
+	}
+	if keys := serverconfig.NeedsRestart(&s.config.Config, &l.Config); len(keys) > 0 {
+		s.log.Warn("some changed keys need a restart", "keys", keys)
+	}
+	s.apply(l)
+	s.log.Info("config loaded", "config", l.Hash)
+}
+
+// apply takes over what can change while the server runs.
+func (s *server) apply(l *serverconfig.Loaded) {
+	s.level.Set(l.Log.SlogLevel())
+	s.admission.use(l)
+}
+
+func hashOf(l *serverconfig.Loaded) string {
+	if l == nil {
+		return ""
+	}
+	return l.Hash
+}
+
+// report is what /config shows.
+func (s *server) report() any {
+	l := s.admission.loaded.Load()
+	return map[string]any{"hash": l.Hash, "settings": l.Settings()}
+}
+
+// checks are what /readyz asks.
+func (s *server) checks() []observe.Check {
+	return []observe.Check{
+		{Name: "ext_proc", Probe: func(context.Context) error {
+			if !s.extproc.Ready() {
+				return errors.New("takes no new streams")
+			}
+			return nil
+		}},
+		{Name: "store", Probe: func(ctx context.Context) error {
+			_, err := s.store.Stamp(ctx, state.SessionKey{})
+			return err
+		}},
+	}
+}

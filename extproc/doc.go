@@ -1,0 +1,31 @@
+// Package extproc speaks Envoy's external-processing protocol: one gRPC stream per HTTP request, one state machine per
+// body mode. It knows Envoy's messages and nothing of JSON or filters; what becomes of a body is the [Engine]'s word.
+//
+// The one rule: whatever goes wrong here, the request goes on as it came. tidemark never answers a request itself, never
+// ends a stream with an error and never sends an answer that Envoy has to refuse. So every message gets exactly one answer
+// of its own kind, in order; in full duplex the chunks of a body are answered by the chunks that replace it. (gRPC itself
+// fails a stream whose message is above the receive limit, one MiB over [Options.MaxBody]: Envoy's failure_mode_allow is for
+// that, and for a server that is gone.)
+//
+// # Body modes
+//
+//	BUFFERED              headers are answered, then the one body message; request_body without end_of_stream (trailers
+//	                      follow) is a whole body too. A changed body carries its content-length in the same answer.
+//	FULL_DUPLEX_STREAMED  chunks are collected, the body is answered in chunks of at most 62000 bytes; end_of_stream is on
+//	                      the last one if no trailers came, else trailers are answered after it.
+//	STREAMED, others      passed through and counted: a JSON document cannot be rewritten chunk by chunk.
+//
+// A request that is not tidemark's, which the [Admit] function says by its headers, does not wait: in BUFFERED mode the stream
+// is ended with OK right after the headers, so that Envoy does not buffer; in full duplex every chunk is echoed as it comes.
+//
+// # Time
+//
+// The engine runs under [Options.Deadline], which belongs below Envoy's message_timeout (full duplex has none, so this is
+// the only one there). An engine that is not back shortly after it is not waited for: the original is forwarded, the late
+// outcome is dropped, and the loss is counted as a desync.
+//
+// # Ownership and concurrency
+//
+// A [Server] serves any number of streams at once. Bodies belong to the message they came in; the engine may read its body
+// until it returns, also when nobody waits for it any more. No goroutine outlives a stream but that one.
+package extproc

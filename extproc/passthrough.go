@@ -1,0 +1,133 @@
+package extproc
+
+import (
+	"context"
+
+	filterv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
+	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/tidemark-dev/tidemark/pipeline"
+)
+
+type (
+	message = *extprocv3.ProcessingRequest
+	answers = []*extprocv3.ProcessingResponse
+)
+
+// machine is the state machine of one stream. Its methods are called one after the other, each answers one message.
+type machine interface {
+	requestHeaders(ctx context.Context, m message) answers
+	requestBody(ctx context.Context, m message) answers
+	requestTrailers(ctx context.Context, m message) answers
+	response(m message) answers
+
+	// abandon answers a message whose handling panicked, with everything that is still owed, and passes what follows. It
+	// calls nothing that could panic.
+	abandon(m message) answers
+	// sent reports what was answered.
+	sent()
+	// left says that the rest of the request is none of tidemark's business: the stream may be ended with OK.
+	left() bool
+}
+
+// passThrough answers every message so that the request goes on as it is. It is the machine of modes that cannot be
+// served; the machines of those that can embed it and override what they handle.
+type passThrough struct {
+	server    *Server
+	reqChunks bool // the request body is in full duplex: what is not echoed is lost
+	resChunks bool // so is the response body
+
+	request *pipeline.Request // asked about; nil: not asked
+	outcome *pipeline.Outcome // to be reported once sent
+	why     string            // to be reported once sent
+}
+
+func (p *passThrough) requestHeaders(_ context.Context, m message) answers {
+	return one(headersAnswer(m, p.why))
+}
+
+func (p *passThrough) requestBody(_ context.Context, m message) answers {
+	b := m.GetRequestBody()
+	if p.reqChunks {
+		return requestChunks(b.GetBody(), b.GetEndOfStream())
+	}
+	return one(bodyAnswer(nil))
+}
+
+func (p *passThrough) requestTrailers(context.Context, message) answers { return one(trailersAnswer()) }
+
+// response answers the messages of the response, in whatever mode they come.
+func (p *passThrough) response(m message) answers {
+	switch {
+	case m.GetResponseHeaders() != nil:
+		return one(&extprocv3.ProcessingResponse{Response: &extprocv3.ProcessingResponse_ResponseHeaders{
+			ResponseHeaders: &extprocv3.HeadersResponse{},
+		}})
+	case m.GetResponseTrailers() != nil:
+		return one(&extprocv3.ProcessingResponse{Response: &extprocv3.ProcessingResponse_ResponseTrailers{
+			ResponseTrailers: &extprocv3.TrailersResponse{},
+		}})
+	case m.GetResponseBody() != nil && p.resChunks:
+		return responseChunks(m.GetResponseBody().GetBody(), m.GetResponseBody().GetEndOfStream())
+	case m.GetResponseBody() != nil:
+		return one(&extprocv3.ProcessingResponse{Response: &extprocv3.ProcessingResponse_ResponseBody{
+			ResponseBody: &extprocv3.BodyResponse{},
+		}})
+	}
+	return nil // a message that this version of the protocol does not have: there is no answer to it
+}
+
+func (p *passThrough) abandon(m message) answers {
+	p.fault()
+	switch {
+	case m.GetRequestHeaders() != nil:
+		return one(headersAnswer(m, p.why))
+	case m.GetRequestBody() != nil:
+		return p.requestBody(context.Background(), m)
+	case m.GetRequestTrailers() != nil:
+		return one(trailersAnswer())
+	}
+	return p.response(m)
+}
+
+// fault notes a panic of the machine itself.
+func (p *passThrough) fault() {
+	if p.request == nil {
+		p.why = Fault
+		return
+	}
+	p.outcome = lost(p.request)
+}
+
+func (p *passThrough) sent() {
+	outcome, why := p.outcome, p.why
+	p.outcome, p.why = nil, ""
+	switch {
+	case outcome != nil:
+		p.server.o.Observer.Answered(p.request, outcome)
+	case why != "":
+		p.server.o.Observer.Passed(why)
+	}
+}
+
+func (p *passThrough) left() bool { return false }
+
+// admitted asks whether the request is tidemark's and notes the reason if it is not.
+func (p *passThrough) admitted(ctx context.Context, m message) bool {
+	p.request, p.why = p.server.admit(ctx, m)
+	return p.request != nil
+}
+
+// decide asks the engine about the whole body. A nil body stays as it is.
+func (p *passThrough) decide(ctx context.Context, body []byte) (changed []byte, result *structpb.Struct) {
+	p.request.Body = body
+	p.outcome = p.server.decide(ctx, p.request)
+	p.server.contain(func() { result = inNamespace(p.server.o.Result(p.outcome, p.request)) })
+	return p.outcome.Body, result
+}
+
+// chunked reports whether bodies of a mode must be echoed.
+func chunked(mode filterv3.ProcessingMode_BodySendMode) bool {
+	return mode == filterv3.ProcessingMode_FULL_DUPLEX_STREAMED
+}

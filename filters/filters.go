@@ -1,0 +1,169 @@
+package filters
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/tidemark-dev/tidemark/pipeline/transcript"
+)
+
+// Filter decides what may be done to results.
+type Filter interface {
+	// Name is the name in config, events and metrics.
+	Name() string
+	// Propose returns exactly one proposal for every candidate of the view that is Open, in any order.
+	Propose(v *View) []Proposal
+}
+
+// Zone says how the provider's cache relates to a result.
+type Zone uint8
+
+// Zones.
+const (
+	Covered   Zone = iota // a live entry holds it
+	Uncovered             // forwarded before, beyond every live entry
+	Fresh                 // after the last assistant message, never forwarded
+)
+
+// Candidate is a result without a decision in force.
+type Candidate struct {
+	Result int32 // index into View.Index.Results
+	Zone   Zone
+	Held   bool // held out of the cache now
+	Open   bool // a proposal for it could be admitted in this request
+}
+
+// View is what a filter sees of one request: the client's transcript and which results are still undecided.
+type View struct {
+	Index      *transcript.Index
+	Candidates []Candidate
+	Turn       int32 // number of the newest assistant turn
+	// HoldGate says why no result can be held in this request, empty if one can.
+	HoldGate Gate
+	// HoldAt says why this result cannot be held; nil stands for a function that returns no gate.
+	HoldAt func(result int32) Gate
+}
+
+// Action is what a proposal asks for.
+type Action uint8
+
+// Actions.
+const (
+	None    Action = iota // nothing; Gate says why
+	Replace               // a marker in place of the content
+	Hold                  // verbatim, and out of the cache
+)
+
+// Policy says under which conditions a Replace may be admitted.
+type Policy struct {
+	// Cold: it may take part in a cold move, where nothing cached is lost.
+	Cold bool
+	// Warm: it may take part in a warm move, where the loss is priced.
+	Warm bool
+}
+
+// Proposal is what a filter says of one candidate.
+type Proposal struct {
+	Result  int32
+	Action  Action
+	Gate    Gate   // why Action is None
+	Verdict string // a word of the filter for its reason, for events and metrics
+	Verb    string // of the marker
+	Hint    Hint   // how to get the content back, for the marker
+	Mode    MarkerMode
+	Policy  Policy
+}
+
+// Common are the config keys that every filter has. A filter's own config embeds it with the tag `config:",squash"`, so that
+// its keys stand beside the filter's own.
+type Common struct {
+	Enabled    bool       `config:"enabled" doc:"false stops new decisions of this filter; what is in force is replayed"`
+	MinTokens  int        `config:"min_tokens" doc:"smallest result, in estimated tokens, that is replaced"`
+	MarkerMode MarkerMode `config:"marker_mode" doc:"full: the original is kept and can be restored; summary: marker without id, lossy; off: meter only"`
+	Tools      Globs      `config:"tools" doc:"globs of tool names; one that starts with ! excludes; none means all"`
+}
+
+// Globs selects names. Patterns that start with ! exclude; without any other pattern everything else is included.
+type Globs []string
+
+// Match reports whether the name is selected.
+func (g Globs) Match(name string) bool {
+	included, listed := false, false
+	for _, p := range g {
+		if p != "" && p[0] == '!' {
+			if ok, err := path.Match(p[1:], name); ok && err == nil {
+				return false
+			}
+			continue
+		}
+		listed = true
+		if ok, err := path.Match(p, name); ok && err == nil {
+			included = true
+		}
+	}
+	return included || !listed
+}
+
+// Validate checks the values of the common keys. The error names the key, the value and what is accepted.
+func (c *Common) Validate() error {
+	if c.MinTokens < 0 {
+		return fmt.Errorf("min_tokens: %d is negative", c.MinTokens)
+	}
+	switch c.MarkerMode {
+	case Full, Summary, Meter:
+	default:
+		return fmt.Errorf("marker_mode: %q is not known; accepted: %s, %s, %s", c.MarkerMode, Full, Summary, Meter)
+	}
+	if err := c.Tools.validate(); err != nil {
+		return fmt.Errorf("tools: %w", err)
+	}
+	return nil
+}
+
+func (g Globs) validate() error {
+	for _, p := range g {
+		name := strings.TrimPrefix(p, "!")
+		if name == "" {
+			return errors.New("a pattern is empty")
+		}
+		if _, err := path.Match(name, ""); err != nil {
+			return fmt.Errorf("%q: %w", p, err)
+		}
+	}
+	return nil
+}
+
+// Barred returns the gate of the common keys that keeps the filter from replacing a result, empty if there is none. The
+// size is not looked at: see Small.
+func (c *Common) Barred(ix *transcript.Index, r *transcript.Result) Gate {
+	switch {
+	case !c.Enabled:
+		return Disabled
+	case r.Call < 0 || r.Ambiguous:
+		return AmbiguousID
+	case len(c.Tools) > 0 && !c.Tools.Match(ix.ToolName(&ix.Calls[r.Call])):
+		return ToolExcluded
+	case r.NestedMarker:
+		return NestedBreakpoint
+	case r.Form == transcript.MixedForm || r.Form == transcript.StrangeForm:
+		return NonTextBlocks
+	case r.Form == transcript.NoContent:
+		return BelowMinTokens
+	case ix.ResultOutcome(r) == transcript.Failed:
+		return FailedResult
+	}
+	return ""
+}
+
+// Small returns BelowMinTokens if the result is under min_tokens.
+func (c *Common) Small(ix *transcript.Index, r *transcript.Result) Gate {
+	if c.MinTokens <= 0 {
+		return ""
+	}
+	if ix.ResultSize(r) < c.MinTokens || transcript.Est(ix.ResultText(r)) < c.MinTokens { // no token is under a byte
+		return BelowMinTokens
+	}
+	return ""
+}

@@ -1,0 +1,155 @@
+package filters_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/tidemark-dev/tidemark/filters"
+	"github.com/tidemark-dev/tidemark/filters/filtertest"
+	"github.com/tidemark-dev/tidemark/pipeline/transcript"
+)
+
+// Gates returns every constant of type Gate, each once and in a form that metrics and config can carry.
+func TestGatesAreClosed(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "gate.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var declared []filters.Gate
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok {
+			return true
+		}
+		if typ, ok := spec.Type.(*ast.Ident); ok && typ.Name == "Gate" {
+			word, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			declared = append(declared, filters.Gate(word))
+		}
+		return true
+	})
+	if diff := cmp.Diff(declared, filters.Gates()); diff != "" {
+		t.Errorf("constants and Gates differ: %s", diff)
+	}
+	seen, form := map[filters.Gate]bool{}, regexp.MustCompile(`^[a-z][a-z_]*[a-z]$`)
+	for _, g := range filters.Gates() {
+		if seen[g] || !form.MatchString(string(g)) {
+			t.Errorf("gate %q stands twice or is no lower-case word", g)
+		}
+		seen[g] = true
+	}
+}
+
+func TestGlobs(t *testing.T) {
+	for _, c := range []struct {
+		globs filters.Globs
+		name  string
+		want  bool
+	}{
+		{nil, "Read", true},
+		{filters.Globs{"Read"}, "Read", true},
+		{filters.Globs{"Read"}, "Bash", false},
+		{filters.Globs{"Re*", "Bash"}, "Bash", true},
+		{filters.Globs{"mcp__*"}, "mcp__fs__read_file", true},
+		{filters.Globs{"!Bash"}, "Read", true},
+		{filters.Globs{"!Bash"}, "Bash", false},
+		{filters.Globs{"*", "!B*"}, "Bash", false},
+		{filters.Globs{"!B*", "Bash"}, "Bash", false},
+	} {
+		if got := c.globs.Match(c.name); got != c.want {
+			t.Errorf("%v on %s: %v, want %v", c.globs, c.name, got, c.want)
+		}
+	}
+}
+
+// proposal is what a filter might say of the only result of a session with one call.
+func proposal(t *testing.T, c filtertest.Call) (*transcript.Index, *filters.Proposal) {
+	t.Helper()
+	c.ID, c.Answer = "a", &filtertest.Answer{Text: filtertest.Source(3)}
+	ix, err := transcript.Parse(filtertest.Session{{Calls: []filtertest.Call{c}}}.Body(), transcript.Anthropic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(ix.Release)
+	return ix, &filters.Proposal{Action: filters.Replace, Verb: "modified later", Hint: filters.ReRead, Mode: filters.Full}
+}
+
+func TestMarker(t *testing.T) {
+	const id = "0123456789abcdef01234567"
+	for name, c := range map[string]struct {
+		call filtertest.Call
+		id   string
+		hint filters.Hint
+		want string
+	}{
+		"whole file": {
+			filtertest.Call{Tool: "Read", Input: filtertest.Input{"file_path": "/w/a.go"}},
+			id, filters.ReRead,
+			"[tidemark modified later: Read of /w/a.go · 1200 tokens left out of this transcript · id " + id + "] " +
+				"The file itself is unchanged by this; read it again if its content is needed.",
+		},
+		"lossy": {
+			filtertest.Call{Tool: "Read", Input: filtertest.Input{"file_path": "/w/a.go"}},
+			"", filters.NoHint,
+			"[tidemark modified later: Read of /w/a.go · 1200 tokens left out of this transcript]",
+		},
+		"offset and limit": {
+			filtertest.Call{Tool: "Read", Input: filtertest.Input{"file_path": "/w/a.go", "offset": 10, "limit": 20}},
+			"", filters.NoHint,
+			"[tidemark modified later: Read of /w/a.go (10, 20) · 1200 tokens left out of this transcript]",
+		},
+		"range as a list": {
+			filtertest.Call{Tool: "view", Input: filtertest.Input{"path": "/w/a.go", "view_range": []int{1, 40}}},
+			"", filters.NoHint,
+			"[tidemark modified later: view of /w/a.go (from 1,40) · 1200 tokens left out of this transcript]",
+		},
+		"shell read": {
+			filtertest.Call{Tool: "Bash", Input: filtertest.Input{"command": "sed -n 1,40p /w/a.go"}},
+			"", filters.ReRun,
+			"[tidemark modified later: Bash of /w/a.go (sed 1,40p) · 1200 tokens left out of this transcript] " +
+				"Run the tool again if its output is needed.",
+		},
+		"no path": {
+			filtertest.Call{Tool: "Bash", Input: filtertest.Input{"command": "ls"}},
+			"", filters.NoHint,
+			"[tidemark modified later: Bash · 1200 tokens left out of this transcript]",
+		},
+		"hostile path": {
+			filtertest.Call{Tool: "Read", Input: filtertest.Input{"file_path": "/w/] ignore\nthis [x"}},
+			"", filters.NoHint,
+			"[tidemark modified later: Read of /w/_ ignore_this _x · 1200 tokens left out of this transcript]",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ix, p := proposal(t, c.call)
+			p.Hint = c.hint
+			if got := filters.Marker(ix, p, 1234, c.id); got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}
+
+// Whatever a call holds, its marker is one short line with one pair of brackets.
+func TestMarkerIsOneShortLine(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		input := filtertest.Input{
+			"file_path": rapid.String().Draw(rt, "path"), "offset": rapid.String().Draw(rt, "offset"), "limit": rapid.Int().Draw(rt, "limit"),
+		}
+		ix, p := proposal(t, filtertest.Call{Tool: rapid.String().Draw(rt, "tool"), Input: input})
+		got := filters.Marker(ix, p, rapid.IntRange(0, 1<<30).Draw(rt, "tokens"), "0123456789abcdef01234567")
+		if strings.Count(got, "[") != 1 || strings.Count(got, "]") != 1 || strings.ContainsAny(got, "\n\r\x00") || len(got) > 600 {
+			rt.Fatalf("marker %q", got)
+		}
+	})
+}

@@ -1,0 +1,168 @@
+package filtertest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-viper/mapstructure/v2"
+	"go.yaml.in/yaml/v4"
+
+	"github.com/tidemark-dev/tidemark/filters"
+	"github.com/tidemark-dev/tidemark/filters/all"
+	"github.com/tidemark-dev/tidemark/internal/vectors"
+	"github.com/tidemark-dev/tidemark/pipeline/transcript"
+)
+
+// What a vector expects.
+const (
+	expectProposals = "proposals"  // of the open candidates: section proposals
+	expectUnparsed  = "unparsed"   // no index: the body is forwarded as it came
+	expectBadConfig = "bad_config" // no filter: section error
+)
+
+const (
+	bodySection      = "body.json"
+	proposalsSection = "proposals"
+	errorSection     = "error"
+)
+
+// form is what the file of a filter's vector may hold; see testdata/README.md.
+var form = vectors.Form{
+	Headers: []string{
+		"shows", "config", "format", "zones", "held", "closed", "decided", "hold_gate", "hold_at", "expect", "observed", "reason",
+	},
+	Sections: []string{bodySection, proposalsSection, errorSection},
+}
+
+// vector is one vector of a filter.
+type vector struct {
+	*vectors.File
+	spec all.Spec
+}
+
+// config is the filter's default config with the vector's own keys. Unknown keys fail.
+func (v *vector) config() (any, error) {
+	c := v.spec.Default()
+	var keys map[string]any
+	if err := yaml.Unmarshal([]byte(v.Header["config"]), &keys); err != nil {
+		return nil, fmt.Errorf("header config: %w", err)
+	}
+	d, err := mapstructure.NewDecoder(&mapstructure.DecoderConfig{Result: c, TagName: "config", ErrorUnused: true})
+	if err == nil {
+		err = d.Decode(keys)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("header config: %w", err)
+	}
+	return c, nil
+}
+
+// filter builds the filter with the vector's config.
+func (v *vector) filter() (filters.Filter, error) {
+	c, err := v.config()
+	if err != nil {
+		return nil, err
+	}
+	return v.spec.Build(c)
+}
+
+// format is the wire format that the header names; one without a reader is unknown to transcript.
+func (v *vector) format() transcript.Format {
+	name := v.Header["format"]
+	if name == "" {
+		return transcript.Anthropic
+	}
+	for f := transcript.UnknownFormat + 1; f.String() != transcript.UnknownFormat.String(); f++ {
+		if f.String() == name {
+			return f
+		}
+	}
+	return transcript.UnknownFormat
+}
+
+var zones = map[string]filters.Zone{"covered": filters.Covered, "uncovered": filters.Uncovered, "fresh": filters.Fresh}
+
+// view is what the filter sees. Without headers every result is an open candidate; those after the last assistant message
+// are fresh, the others uncovered.
+func (v *vector) view(ix *transcript.Index) (*filters.View, error) {
+	view := &filters.View{Index: ix, Turn: ix.LastTurn(), HoldGate: filters.Gate(v.Header["hold_gate"])}
+	last := ix.LastAssistant()
+	of := map[string]int{} // call id → candidate
+	decided := strings.Fields(v.Header["decided"])
+	var errs []error
+	for i := range ix.Results {
+		id := ix.CallID(&ix.Results[i])
+		if slices.Contains(decided, id) {
+			continue
+		}
+		c := filters.Candidate{Result: int32(i), Zone: filters.Uncovered, Open: true}
+		if ix.Results[i].Msg > last {
+			c.Zone = filters.Fresh
+		}
+		of[id] = len(view.Candidates)
+		view.Candidates = append(view.Candidates, c)
+	}
+	each := func(header string, do func(c *filters.Candidate, value string)) {
+		for word := range strings.FieldsSeq(v.Header[header]) {
+			id, value, _ := strings.Cut(word, "=")
+			n, ok := of[id]
+			if !ok {
+				errs = append(errs, fmt.Errorf("header %s: no candidate %q", header, id))
+				continue
+			}
+			do(&view.Candidates[n], value)
+		}
+	}
+	each("zones", func(c *filters.Candidate, value string) {
+		zone, ok := zones[value]
+		if c.Zone = zone; !ok {
+			errs = append(errs, fmt.Errorf("header zones: zone %q is not known", value))
+		}
+	})
+	each("held", func(c *filters.Candidate, _ string) { c.Held = true })
+	each("closed", func(c *filters.Candidate, _ string) { c.Open = false })
+	at := map[int32]filters.Gate{}
+	each("hold_at", func(c *filters.Candidate, value string) { at[c.Result] = filters.Gate(value) })
+	if len(at) > 0 {
+		view.HoldAt = func(result int32) filters.Gate { return at[result] }
+	}
+	return view, errors.Join(errs...)
+}
+
+// hints are the names of hints in goldens.
+var hints = map[filters.Hint]string{filters.NoHint: "none", filters.ReRead: "re_read", filters.ReRun: "re_run"}
+
+// render writes proposals as a golden holds them: one line each, in the order of the results.
+func render(ix *transcript.Index, proposals []filters.Proposal) string {
+	sorted := slices.Clone(proposals)
+	slices.SortStableFunc(sorted, func(a, b filters.Proposal) int { return int(a.Result - b.Result) })
+	lines := make([]string, len(sorted))
+	for i := range sorted {
+		p := &sorted[i]
+		id := ix.CallID(&ix.Results[p.Result])
+		switch p.Action {
+		case filters.None:
+			lines[i] = fmt.Sprintf("%s: none %s", id, p.Gate)
+		case filters.Hold:
+			lines[i] = id + ": hold"
+		case filters.Replace:
+			lines[i] = fmt.Sprintf("%s: replace %s %q hint=%s moves=%s mode=%s", id, p.Verdict, p.Verb, hints[p.Hint], moves(p.Policy), p.Mode)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// moves names the moves that a policy allows.
+func moves(p filters.Policy) string {
+	switch {
+	case p.Cold && p.Warm:
+		return "cold,warm"
+	case p.Cold:
+		return "cold"
+	case p.Warm:
+		return "warm"
+	}
+	return "none"
+}

@@ -1,0 +1,71 @@
+package filters
+
+// Gate is a named reason for not acting. The list is closed: a gate is the same word in metrics, events, logs and docs.
+type Gate string
+
+// Gates of a result.
+const (
+	BelowMinTokens   Gate = "below_min_tokens"  // the result is smaller than min_tokens
+	FailedResult     Gate = "failed_result"     // errors are never touched
+	NonTextBlocks    Gate = "non_text_blocks"   // the result holds something that is no text
+	NestedBreakpoint Gate = "nested_breakpoint" // a breakpoint stands inside the result, or at or after a read to be held
+	AmbiguousID      Gate = "ambiguous_id"      // the call id stands twice, or the result answers no call
+	KeptVerbatim     Gate = "kept_verbatim"     // restored before: never cut again
+	MarkerNoGain     Gate = "marker_no_gain"    // a marker would save less than 20 tokens
+	CachedPrefix     Gate = "cached_prefix"     // the provider may hold it: wait until it is cold
+	PrefixBound      Gate = "prefix_bound"      // the model binds its thinking to the exact prefix
+	StoreUnavailable Gate = "store_unavailable" // originals cannot be kept now
+	FilterError      Gate = "filter_error"      // the filter broke its contract or panicked; its other words are not used either
+	MeterOnly        Gate = "meter_only"        // marker_mode is off
+	ToolExcluded     Gate = "tool_excluded"     // the tools key leaves the tool out
+	ColdOff          Gate = "cold_off"          // the filter does not take part in cold moves
+	Outranked        Gate = "outranked"         // another filter decided on the result first
+	SmallPrompt      Gate = "small_prompt"      // what is left could be too small for the provider to cache
+	Disabled         Gate = "disabled"          // the filter's enabled key is false
+)
+
+// Gates of readlifecycle and readmaturation.
+const (
+	NoFileReads      Gate = "no_file_reads"     // nothing that could be decided now is a read of a file
+	FreshRead        Gate = "fresh_read"        // nothing happened to the file since that the filter acts on
+	NotARead         Gate = "not_a_read"        // the filter looks at file reads alone
+	Held             Gate = "held"              // still held: its file is in use
+	HoldDeclined     Gate = "hold_declined"     // it was forwarded before without being held, or is too old to be held now
+	HoldNever        Gate = "hold_never"        // hold: never
+	BelowMinSize     Gate = "below_min_size"    // smaller than min_size_bytes
+	NoBreakpoint     Gate = "no_breakpoint"     // no breakpoint to move, or nowhere to move it to
+	AutomaticCaching Gate = "automatic_caching" // the provider places the breakpoint itself
+)
+
+// Gates of a whole request.
+const (
+	NoSession       Gate = "no_session"        // nothing names the session
+	ClientSigned    Gate = "client_signed"     // the client signed the body
+	DeltaBody       Gate = "delta_body"        // history is not in the body
+	Bypass          Gate = "bypass"            // x-tidemark-bypass
+	SideRequest     Gate = "side_request"      // token counts, titles, probes, compaction
+	TooManyBranches Gate = "too_many_branches" // 64 branches of the session are alive
+	Unparsed        Gate = "unparsed"          // the body could not be read without doubt
+	Retry           Gate = "retry"             // a body that was seen before
+	Shadow          Gate = "shadow"            // mode: shadow
+	Off             Gate = "off"               // mode: off
+	BadConfig       Gate = "bad_config"        // the route's config could not be used
+	Deadline        Gate = "deadline"          // no time left to decide
+	Busy            Gate = "busy"              // another request of the session held the lock too long
+	Panic           Gate = "panic"             // a fault of tidemark's own, contained
+	ProofFailed     Gate = "proof_failed"      // new edits could not be proven
+	Law             Gate = "breakpoint_law"    // breakpoints would have become unlawful
+	Conflict        Gate = "conflict"          // another replica decided first
+	NoPipeline      Gate = "no_pipeline"       // the route has no filters
+)
+
+// Gates returns every gate, in the order of the docs.
+func Gates() []Gate {
+	return []Gate{
+		BelowMinTokens, FailedResult, NonTextBlocks, NestedBreakpoint, AmbiguousID, KeptVerbatim, MarkerNoGain, CachedPrefix,
+		PrefixBound, StoreUnavailable, FilterError, MeterOnly, ToolExcluded, ColdOff, Outranked, SmallPrompt, Disabled,
+		NoFileReads, FreshRead, NotARead, Held, HoldDeclined, HoldNever, BelowMinSize, NoBreakpoint, AutomaticCaching,
+		NoSession, ClientSigned, DeltaBody, Bypass, SideRequest, TooManyBranches, Unparsed, Retry, Shadow, Off, BadConfig, Deadline,
+		Busy, Panic, ProofFailed, Law, Conflict, NoPipeline,
+	}
+}

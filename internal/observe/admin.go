@@ -1,0 +1,61 @@
+package observe
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// probeTimeout bounds one readiness check, below the second that container probes wait by default.
+const probeTimeout = 900 * time.Millisecond
+
+// Check is one part of the service that must work before traffic is sent to it.
+type Check struct {
+	Name  string
+	Probe func(context.Context) error // nil: it works
+}
+
+// Admin returns the admin endpoints:
+//
+//	/metrics           Prometheus
+//	/livez, /healthz   the process runs
+//	/readyz            every check passes; else 503 and a line per part that does not
+//	/config            what config returns, as JSON; it must hold no secret
+func (m *Metrics) Admin(config func() any, checks ...Check) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(m.Registry, promhttp.HandlerOpts{Registry: m.Registry}))
+	alive := func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") }
+	mux.HandleFunc("GET /livez", alive)
+	mux.HandleFunc("GET /healthz", alive)
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) { ready(w, r, checks) })
+	mux.HandleFunc("GET /config", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		_ = e.Encode(config()) // the client went away
+	})
+	return mux
+}
+
+func ready(w http.ResponseWriter, r *http.Request, checks []Check) {
+	ctx, cancel := context.WithTimeout(r.Context(), probeTimeout)
+	defer cancel()
+	var failing []string
+	for _, c := range checks {
+		if err := c.Probe(ctx); err != nil {
+			failing = append(failing, fmt.Sprintf("%s: %v", c.Name, err))
+		}
+	}
+	if len(failing) == 0 {
+		fmt.Fprintln(w, "ok")
+		return
+	}
+	w.WriteHeader(http.StatusServiceUnavailable)
+	for _, f := range failing {
+		fmt.Fprintln(w, f)
+	}
+}

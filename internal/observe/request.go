@@ -1,0 +1,170 @@
+package observe
+
+import (
+	"context"
+	"log/slog"
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/tidemark-dev/tidemark/filters"
+	"github.com/tidemark-dev/tidemark/pipeline"
+)
+
+// estimated is the basis of token figures that come from transcript.Est.
+const estimated = "estimated"
+
+// Request counts one request and what became of it.
+func (m *Metrics) Request(r *pipeline.Request, o *pipeline.Outcome) {
+	route, format, class := m.routes.of(r.Route), o.Format.String(), o.Class()
+	m.requests.WithLabelValues(route, format, r.Config.Mode.String(), class).Inc()
+	m.inbound.WithLabelValues(route, format).Add(float64(o.BytesIn))
+	m.outbound.WithLabelValues(route, format).Add(float64(o.BytesOut))
+	m.duration.WithLabelValues("request_body", class).Observe(o.Duration.Seconds())
+	for i, d := range o.Stages {
+		if d > 0 {
+			m.stages.WithLabelValues(pipeline.Stage(i).String()).Observe(d.Seconds())
+		}
+	}
+	if o.Gate != "" {
+		m.gates.WithLabelValues("", string(o.Gate)).Inc()
+	}
+	for g, n := range o.Gates {
+		m.gates.WithLabelValues(g.Filter, string(g.Gate)).Add(float64(n))
+	}
+	m.faults(o)
+	m.decisions(route, o)
+	if o.Shadow != nil {
+		for _, d := range o.Shadow.New {
+			m.shadowed.WithLabelValues(route, d.Filter, estimated).Add(float64(net(&d)))
+		}
+	}
+}
+
+func (m *Metrics) faults(o *pipeline.Outcome) {
+	if o.Desync {
+		m.desyncs.Inc()
+	}
+	switch o.Gate {
+	case filters.Panic:
+		m.panics.Inc()
+	case filters.ProofFailed:
+		m.proofs.Inc()
+	case filters.Deadline:
+		m.deadlines.Inc()
+	case filters.Conflict:
+		m.latches.WithLabelValues("lost").Inc()
+	}
+}
+
+func (m *Metrics) decisions(route string, o *pipeline.Outcome) {
+	for _, d := range o.New {
+		m.removed.WithLabelValues(route, d.Filter, estimated).Add(float64(net(&d)))
+		m.latches.WithLabelValues("won").Inc()
+	}
+	if o.Replays > 0 {
+		m.latches.WithLabelValues("replayed").Add(float64(o.Replays))
+		m.replayed.WithLabelValues(route).Add(float64(max(0, o.Tokens)))
+	}
+	if o.Move != nil {
+		m.moves.WithLabelValues(o.Move.Kind).Inc()
+		m.prefixes.WithLabelValues("true").Inc()
+	}
+	if o.Undeclared {
+		m.prefixes.WithLabelValues("false").Inc()
+	}
+	for action, n := range map[string]int{"stripped": o.Breakpoints.Stripped, "anchored": o.Breakpoints.Anchored, "kept": o.Breakpoints.Kept} {
+		if n > 0 {
+			m.breakpoints.WithLabelValues(route, action).Add(float64(n))
+		}
+	}
+}
+
+// net is how many tokens a decision left out; a hold leaves out none.
+func net(d *pipeline.DecisionMade) int {
+	if d.Hold {
+		return 0
+	}
+	return max(0, d.Tokens-d.MarkerTokens)
+}
+
+func removed(o *pipeline.Outcome) (tokens int, names string) {
+	var seen []string
+	for i := range o.New {
+		d := &o.New[i]
+		tokens += net(d)
+		if !strings.Contains(","+strings.Join(seen, ",")+",", ","+d.Filter+",") {
+			seen = append(seen, d.Filter)
+		}
+	}
+	return tokens, strings.Join(seen, ",")
+}
+
+// Result describes a request for access logs, as flat scalars: %DYNAMIC_METADATA(tidemark.result:outcome)%. Ids are
+// hashes. compacted is there only if it is true, as the OpenTelemetry convention for it asks. In mode shadow, the fields
+// that start with shadow_ say what mode active would have done.
+func Result(o *pipeline.Outcome, r *pipeline.Request) *structpb.Struct {
+	tokens, names := removed(o)
+	f := map[string]*structpb.Value{
+		"outcome":         structpb.NewStringValue(o.Class()),
+		"pipeline":        text(r.Config.Name),
+		"mode":            structpb.NewStringValue(r.Config.Mode.String()),
+		"format":          structpb.NewStringValue(o.Format.String()),
+		"gate":            structpb.NewStringValue(string(o.Gate)),
+		"filters":         structpb.NewStringValue(names),
+		"bytes_in":        structpb.NewNumberValue(float64(o.BytesIn)),
+		"bytes_out":       structpb.NewNumberValue(float64(o.BytesOut)),
+		"tokens_removed":  structpb.NewNumberValue(float64(tokens)),
+		"tokens_replayed": structpb.NewNumberValue(float64(o.Tokens)),
+		"move":            structpb.NewStringValue(move(o)),
+		"cache":           structpb.NewStringValue(o.Cache.String()),
+		"prefix_changed":  structpb.NewBoolValue(o.Move != nil || o.Undeclared),
+		"session":         text(o.Session),
+		"lineage":         structpb.NewStringValue(lineage(o)),
+		"turn":            structpb.NewNumberValue(float64(o.Turn)),
+		"duration_us":     structpb.NewNumberValue(float64(o.Duration.Microseconds())),
+		"config":          text(r.Config.Hash),
+	}
+	if o.Replays > 0 || tokens > 0 {
+		f["compacted"] = structpb.NewBoolValue(true)
+	}
+	if o.Shadow != nil {
+		tokens, names := removed(o.Shadow)
+		f["shadow_outcome"] = structpb.NewStringValue(o.Shadow.Class())
+		f["shadow_filters"] = structpb.NewStringValue(names)
+		f["shadow_tokens_removed"] = structpb.NewNumberValue(float64(tokens))
+	}
+	return &structpb.Struct{Fields: f}
+}
+
+// text is a string that protobuf accepts.
+func text(s string) *structpb.Value { return structpb.NewStringValue(strings.ToValidUTF8(s, "_")) }
+
+func move(o *pipeline.Outcome) string {
+	if o.Move == nil {
+		return ""
+	}
+	return o.Move.Kind
+}
+
+func lineage(o *pipeline.Outcome) string {
+	if o.Branch == 0 {
+		return ""
+	}
+	return strconv.FormatUint(o.Branch, 16)
+}
+
+// LogRequest writes one line per request at level debug.
+func LogRequest(ctx context.Context, log *slog.Logger, r *pipeline.Request, o *pipeline.Outcome) {
+	if !log.Enabled(ctx, slog.LevelDebug) {
+		return
+	}
+	tokens, names := removed(o)
+	log.LogAttrs(ctx, slog.LevelDebug, "request",
+		slog.String("request_id", r.ID), slog.String("route", r.Route), slog.String("pipeline", r.Config.Name),
+		slog.String("outcome", o.Class()), slog.String("gate", string(o.Gate)), slog.String("filters", names),
+		slog.String("cache", o.Cache.String()), slog.String("session", o.Session), slog.String("lineage", lineage(o)),
+		slog.Int("turn", int(o.Turn)), slog.Int("bytes_in", o.BytesIn), slog.Int("bytes_out", o.BytesOut),
+		slog.Int("tokens_removed", tokens), slog.Int("tokens_replayed", o.Tokens), slog.Int64("duration_us", o.Duration.Microseconds()))
+}

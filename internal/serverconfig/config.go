@@ -1,0 +1,136 @@
+// Package serverconfig is the config of the tidemark server: one YAML file, environment variables, flags.
+//
+// Of one key the flag counts before the environment, that before the file, that before the default; [Loaded] knows which
+// it was. [Load] is strict: whatever is unknown or of a wrong type is an error that names the place (file:line:column,
+// variable or flag) and what is accepted. Route configs in the file are compiled by package routeconfig.
+//
+// A running server loads again when [Watch] says so. Load does not change what it returned before, so the last good config
+// stays in use until a new one is there.
+package serverconfig
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/internal/observe"
+	"github.com/tidemark-dev/tidemark/internal/routeconfig"
+	"github.com/tidemark-dev/tidemark/pipeline"
+	"github.com/tidemark-dev/tidemark/pipeline/transcript"
+)
+
+// Memory is the state key's value for a store that is lost with the process.
+const Memory = "memory:"
+
+// Config are the server's keys.
+type Config struct {
+	Listen       string                    `config:"listen" doc:"address of the ext_proc service: host:port or unix:path"`
+	Admin        string                    `config:"admin" doc:"address of /metrics, /livez, /readyz and /config: host:port"`
+	State        string                    `config:"state" doc:"directory of the state store, or memory: for a store that is lost with the process"`
+	Log          Log                       `config:"log"`
+	Deadline     time.Duration             `config:"deadline" doc:"time for one body; keep it below message_timeout of Envoy's ext_proc filter"`
+	MaxBodyBytes int                       `config:"max_body_bytes" doc:"larger bodies pass untouched; keep it at or above the buffer limit of Envoy's routes"`
+	DrainDelay   time.Duration             `config:"drain_delay" doc:"time between the signal to stop, when health turns to NOT_SERVING, and the end of accepting streams"`
+	DrainTimeout time.Duration             `config:"drain_timeout" doc:"time for open streams to end after that"`
+	Mode         pipeline.Mode             `config:"mode" doc:"active, shadow (only meter what active would do) or off (not even replay); routes can only narrow it"`
+	Default      map[string]any            `config:"default" doc:"route config of routes that say nothing"`
+	Pipelines    map[string]map[string]any `config:"pipelines" doc:"route configs by name, for routes that give a name"`
+}
+
+// Log are the keys of the log.
+type Log struct {
+	Level  string `config:"level" doc:"debug, info, warn or error"`
+	Format string `config:"format" doc:"text or json"`
+}
+
+// Defaults returns the config of a server that is given none. The caller owns it.
+func Defaults() Config {
+	return Config{
+		Listen:       ":9002",
+		Admin:        ":9003",
+		State:        "tidemark-state",
+		Log:          Log{Level: "info", Format: observe.LogText},
+		Deadline:     150 * time.Millisecond, // Envoy's default message_timeout is 200 ms
+		MaxBodyBytes: 32 << 20,               // the largest request that providers accept
+		DrainDelay:   5 * time.Second,        // two health checks of Envoy's usual interval
+		DrainTimeout: 20 * time.Second,       // with the delay below the 30 s that Kubernetes waits by default
+		Default:      routeconfig.BuiltIn(),
+	}
+}
+
+// SlogLevel is Log.Level as slog knows it.
+func (l *Log) SlogLevel() slog.Level {
+	var v slog.Level
+	_ = v.UnmarshalText([]byte(l.Level)) // validated
+	return v
+}
+
+// validate checks values that have the right type.
+func (c *Config) validate() (problems routeconfig.Problems) {
+	add := func(ok bool, text string, path ...string) {
+		if !ok {
+			problems = append(problems, &routeconfig.Problem{Path: path, Text: text})
+		}
+	}
+	add(isAddress(c.Listen) || strings.HasPrefix(c.Listen, "unix:") && len(c.Listen) > len("unix:"), "must be host:port or unix:path", "listen")
+	add(isAddress(c.Admin), "must be host:port", "admin")
+	add(c.State != "", "must be a directory or "+Memory, "state")
+	add(c.Deadline > 0, "must be above 0", "deadline")
+	add(c.DrainDelay >= 0, "must not be negative", "drain_delay")
+	add(c.DrainTimeout >= 0, "must not be negative", "drain_timeout")
+	add(c.MaxBodyBytes > 0 && c.MaxBodyBytes <= transcript.MaxBytes, fmt.Sprintf("must be from 1 to %d", transcript.MaxBytes), "max_body_bytes")
+	switch c.Log.Level {
+	case "debug", "info", "warn", "error":
+	default:
+		problems = append(problems, &routeconfig.Problem{Path: []string{"log", "level"}, Text: "not one of the known words", Accepted: []string{"debug", "info", "warn", "error"}})
+	}
+	switch c.Log.Format {
+	case observe.LogText, observe.LogJSON:
+	default:
+		problems = append(problems, &routeconfig.Problem{Path: []string{"log", "format"}, Text: "not one of the known words", Accepted: []string{observe.LogText, observe.LogJSON}})
+	}
+	return problems
+}
+
+func isAddress(s string) bool {
+	_, port, err := net.SplitHostPort(s)
+	if err != nil {
+		return false
+	}
+	_, err = strconv.ParseUint(port, 10, 16)
+	return err == nil
+}
+
+// Redacted is the config as maps and scalars, by key, without credentials.
+func (c *Config) Redacted() map[string]any {
+	d := *c
+	if u, err := url.Parse(d.State); err == nil && u.User != nil {
+		d.State = u.Redacted()
+	}
+	return routeconfig.Plain(&d)
+}
+
+// NeedsRestart names the keys that differ between two configs and that a running server does not take over.
+func NeedsRestart(running, loaded *Config) (keys []string) {
+	a, b := scalars(running), scalars(loaded)
+	for i := range a {
+		if a[i].Default != b[i].Default && a[i].Name != "mode" && a[i].Name != "log.level" {
+			keys = append(keys, a[i].Name)
+		}
+	}
+	return keys
+}
+
+// scalars describes the keys that have one value each, with that value.
+func scalars(c *Config) (keys []routeconfig.Key) {
+	for _, k := range routeconfig.Describe(c) {
+		if k.Name != "default" && k.Name != "pipelines" {
+			keys = append(keys, k)
+		}
+	}
+	return keys
+}

@@ -1,0 +1,217 @@
+package serverconfig_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/tidemark-dev/tidemark/filters/all"
+	"github.com/tidemark-dev/tidemark/internal/routeconfig"
+	"github.com/tidemark-dev/tidemark/internal/serverconfig"
+	"github.com/tidemark-dev/tidemark/pipeline"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func known() []routeconfig.Filter {
+	var out []routeconfig.Filter
+	for _, s := range all.Specs() {
+		out = append(out, routeconfig.Filter(s))
+	}
+	return out
+}
+
+func write(t *testing.T, path, text string) string {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func file(t *testing.T, text string) string {
+	return write(t, filepath.Join(t.TempDir(), "tidemark.yaml"), text)
+}
+
+func env(vars map[string]string) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		v, ok := vars[name]
+		return v, ok
+	}
+}
+
+func TestFlagBeforeEnvBeforeFileBeforeDefault(t *testing.T) {
+	path := file(t, "listen: :1\nadmin: :1\nlog:\n  level: warn\n  format: json\ndeadline: 2s\n")
+	l, err := serverconfig.Load(serverconfig.Sources{
+		File: path, Filters: known(),
+		Env:   env(map[string]string{"TIDEMARK_LISTEN": ":2", "TIDEMARK_ADMIN": ":2", "TIDEMARK_LOG_LEVEL": "error", "TIDEMARK_MODE": "shadow", "TIDEMARK_STATE": "", "TIDEMARK_MAX_BODY_BYTES": "1000"}),
+		Flags: map[string]string{"listen": ":3"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]string{
+		"listen":         "flag --listen :3",
+		"admin":          "env TIDEMARK_ADMIN :2",
+		"log.level":      "env TIDEMARK_LOG_LEVEL error",
+		"log.format":     "file " + path + ":5 json",
+		"deadline":       "file " + path + ":6 2s",
+		"state":          "default tidemark-state",
+		"mode":           "env TIDEMARK_MODE shadow",
+		"max_body_bytes": "env TIDEMARK_MAX_BODY_BYTES 1000",
+	} {
+		for _, s := range l.Settings() {
+			if s.Key != key {
+				continue
+			}
+			if got := strings.TrimSpace(s.Origin + " " + toString(s.Value)); got != want {
+				t.Errorf("%s: got %q, want %q", key, got, want)
+			}
+			want = ""
+		}
+		if want != "" {
+			t.Errorf("no setting %s", key)
+		}
+	}
+	if l.Mode != pipeline.Shadow || l.Routes.Default().Config.Mode != pipeline.Shadow {
+		t.Errorf("mode %s, of the default route %s", l.Mode, l.Routes.Default().Config.Mode)
+	}
+}
+
+func toString(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case int:
+		return map[int]string{1000: "1000"}[v]
+	}
+	return ""
+}
+
+func TestFaultsSayWhere(t *testing.T) {
+	for text, want := range map[string]string{
+		"listen: nowhere":                         `FILE:1:1: listen: must be host:port or unix:path`,
+		"lissen: :1":                              `FILE:1:1: lissen: unknown key; accepted: listen, admin, state, log, deadline, max_body_bytes, drain_delay, drain_timeout, mode, default, pipelines`,
+		"log:\n  level: loud":                     `FILE:2:3: log.level: not one of the known words; accepted: debug, info, warn, error`,
+		"log: loud":                               `FILE:1:1: log: must be a mapping`,
+		"log: {levle: info}":                      `FILE:1:7: log.levle: unknown key; accepted: level, format`,
+		"deadline: 150":                           `FILE:1:1: deadline: must be a duration with its unit, such as 150ms or 5m`,
+		"deadline: 0s":                            `FILE:1:1: deadline: must be above 0`,
+		"max_body_bytes: 1e9":                     `FILE:1:1: max_body_bytes: must be from 1 to 67108864`,
+		"admin: unix:/x":                          `FILE:1:1: admin: must be host:port`,
+		"default:\n  pipeline:\n  - nope":         `FILE:3:5: default.pipeline[0]: unknown filter "nope"; accepted: readlifecycle, readmaturation`,
+		"pipelines:\n  a: {pipeline: b}":          `FILE:2:7: pipelines.a.pipeline: must be a list of filters`,
+		"pipelines: {a: 3}":                       `FILE:1:13: pipelines.a: must be a mapping, not a number`,
+		"default: {pipeline: coding}":             `FILE:1:11: default.pipeline: no pipeline of that name`,
+		"- a":                                     `FILE:1:1: line 1: must be a mapping`,
+		"listen: :1\n---\nlisten: :2":             `read config: FILE: more than one document`,
+		"listen: :1\nlisten: :2":                  `listen`, // the reader's own words
+		"x: &a {y: *b}":                           `unknown anchor`,
+		"mode: offf\nstate: ''\nlog: {format: x}": "FILE:1:1: mode: not one of the known words; accepted: active, shadow, off\nFILE:2:1: state: must be a directory or memory:\nFILE:3:7: log.format: not one of the known words; accepted: text, json",
+	} {
+		path := file(t, text)
+		_, err := serverconfig.Load(serverconfig.Sources{File: path, Filters: known()})
+		if err == nil {
+			t.Errorf("%q is accepted", text)
+			continue
+		}
+		got := strings.ReplaceAll(err.Error(), path, "FILE")
+		if !strings.Contains(got, want) {
+			t.Errorf("%q\n got %s\nwant %s", text, got, want)
+		}
+	}
+}
+
+func TestFaultOfAVariableAndAFlag(t *testing.T) {
+	_, err := serverconfig.Load(serverconfig.Sources{
+		Filters: known(), Env: env(map[string]string{"TIDEMARK_DEADLINE": "soon"}), Flags: map[string]string{"log.level": "loud"},
+	})
+	want := "TIDEMARK_DEADLINE: deadline: must be a duration with its unit, such as 150ms or 5m\n" +
+		"--log-level: log.level: not one of the known words; accepted: debug, info, warn, error"
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestRedacted(t *testing.T) {
+	l, err := serverconfig.Load(serverconfig.Sources{Filters: known(), Flags: map[string]string{"state": "redis://me:hunter2@host/0"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := l.Redacted()["state"]; s != "redis://me:xxxxx@host/0" {
+		t.Error(s)
+	}
+}
+
+func TestNeedsRestart(t *testing.T) {
+	a, b := serverconfig.Defaults(), serverconfig.Defaults()
+	b.Listen, b.Mode, b.Log.Level, b.Log.Format = ":1", pipeline.Off, "debug", "json"
+	b.Default = map[string]any{"mode": "off"}
+	if got := strings.Join(serverconfig.NeedsRestart(&a, &b), " "); got != "listen log.format" {
+		t.Error(got)
+	}
+}
+
+// A file is seen to change when it is written to, replaced by renaming, and when the directory that it is linked into is
+// exchanged, as Kubernetes does; and a signal always counts.
+func TestWatch(t *testing.T) {
+	dir := t.TempDir()
+	one, two := filepath.Join(dir, "..one"), filepath.Join(dir, "..two")
+	for _, d := range []string{one, two} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, filepath.Join(one, "tidemark.yaml"), "mode: off")
+	write(t, filepath.Join(two, "tidemark.yaml"), "mode: shadow")
+	link := func(target, name string) {
+		t.Helper()
+		tmp := filepath.Join(dir, "tmp")
+		if err := os.Symlink(target, tmp); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(tmp, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link("..one", "..data")
+	link(filepath.Join("..data", "tidemark.yaml"), "tidemark.yaml")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	hup, changes, done := make(chan os.Signal, 1), make(chan struct{}, 10), make(chan error)
+	go func() {
+		done <- serverconfig.Watch(ctx, filepath.Join(dir, "tidemark.yaml"), hup, func() { changes <- struct{}{} })
+	}()
+	hup <- os.Interrupt // the watch has begun once this is answered
+	<-changes
+	link("..two", "..data")
+	<-changes
+	write(t, filepath.Join(dir, "new"), "mode: active")
+	if err := os.Rename(filepath.Join(dir, "new"), filepath.Join(dir, "tidemark.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	<-changes
+	write(t, filepath.Join(dir, "unrelated"), "x")
+	hup <- os.Interrupt
+	<-changes
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if len(changes) > 0 {
+		t.Error("a change without a change")
+	}
+}
+
+func TestWatchWithoutDirectory(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := serverconfig.Watch(ctx, "/nowhere/at/all.yaml", nil, func() {}); err == nil {
+		t.Error("a directory that is not there is watched")
+	}
+}

@@ -1,0 +1,92 @@
+package pipeline_test
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/tidemark-dev/tidemark/internal/simagent"
+	"github.com/tidemark-dev/tidemark/internal/simprovider"
+	"github.com/tidemark-dev/tidemark/pipeline"
+)
+
+// policies are what the provider leaves open: whether a hit refreshes shorter entries too, and whether markers below a
+// hit write entries.
+func policies(t *rapid.T) simprovider.Policy {
+	return simprovider.Policy{}
+}
+
+// scenario plays one random session in both worlds.
+func scenario(t *rapid.T, c *pipeline.Config) *world {
+	features := simagent.Features{}
+	for _, name := range rapid.SliceOfDistinct(rapid.SampledFrom(simagent.FeatureNames()), rapid.ID).Draw(t, "off") {
+		features[name] = false
+	}
+	seed := rapid.Uint64().Draw(t, "seed")
+	steps := rapid.IntRange(4, 45).Draw(t, "steps")
+	events, on := simagent.Play(seed, features, steps)
+	flush := rapid.SampledFrom([]time.Duration{time.Second, 2 * time.Second, 20 * time.Second}).Draw(t, "flush")
+	w := newWorld(c, policies(t), flush)
+	w.play(events)
+	for i, v := range w.violations {
+		if i == 5 {
+			break
+		}
+		t.Errorf("%v (features %v, %s)", v, on.On(), events[v.n].Line)
+	}
+	return w
+}
+
+// tally sums up scenarios, so that a run that proves nothing fails.
+type tally struct{ scenarios, requests, refused, moves, made, held, excused int }
+
+func (c *tally) add(w *world) {
+	c.scenarios++
+	c.requests += w.n + 1
+	c.refused += w.refused
+	c.moves += w.moves
+	c.made += w.made
+	c.held += w.held
+	c.excused += w.excused
+}
+
+func (c *tally) check(t *testing.T) {
+	t.Helper()
+	t.Logf("%+v", *c)
+	if c.refused*20 > c.requests {
+		t.Errorf("the provider refused %d of %d requests without tidemark: the agent is no client", c.refused, c.requests)
+	}
+	if c.excused*200 > c.requests+200 {
+		t.Errorf("%d of %d requests lost cached tokens after requests that went past tidemark", c.excused, c.requests)
+	}
+}
+
+// TestAgentLifecycle is the heart of the suite: whatever an agent, its client, the store and the operator do, no request is
+// refused that would not be refused anyway, no cached prefix is lost but at a declared move, and the bill is no higher.
+func TestAgentLifecycle(t *testing.T) {
+	c := config(t, "")
+	var sum tally
+	rapid.Check(t, func(t *rapid.T) {
+		w := scenario(t, c)
+		if !w.outage && w.cost > w.plainCost*1.0001 {
+			t.Errorf("bill %.0f, without tidemark %.0f", w.cost, w.plainCost)
+		}
+		sum.add(w)
+	})
+	sum.check(t)
+	if sum.moves == 0 {
+		t.Error("nothing ever moved: the scenarios prove nothing")
+	}
+}
+
+// TestAgentHold is the same with every fresh read held. A hold costs what it declares, so the bill is not compared.
+func TestAgentHold(t *testing.T) {
+	c := config(t, "always")
+	var sum tally
+	rapid.Check(t, func(t *rapid.T) { sum.add(scenario(t, c)) })
+	sum.check(t)
+	if sum.held == 0 {
+		t.Error("nothing was ever held: the scenarios prove nothing")
+	}
+}

@@ -1,0 +1,193 @@
+package pipeline
+
+import (
+	"time"
+
+	"github.com/tidemark-dev/tidemark/filters"
+	"github.com/tidemark-dev/tidemark/pipeline/transcript"
+)
+
+// Mode says how far tidemark may go on a route.
+type Mode uint8
+
+// Modes.
+const (
+	Active Mode = iota
+	Shadow      // bytes are not touched beyond what is already in force; what would have been done is metered
+	Off         // nothing is read, nothing is replayed
+)
+
+var modeNames = [...]string{"active", "shadow", "off"}
+
+func (m Mode) String() string { return modeNames[m] }
+
+// Config is the compiled config of a route. It is immutable and shared by requests.
+type Config struct {
+	Name          string // for metrics: name of the pipeline, or its filters
+	Hash          string // of the canonical config
+	Filters       []filters.Filter
+	Mode          Mode
+	LegacyBinding bool // binding: legacy: the account's models accept edits
+	Bad           bool // the route's config could not be used: replay only
+}
+
+// Request is one request as the adapter saw it.
+type Request struct {
+	ID           string // for logs
+	Route        string // for metrics
+	Format       transcript.Format
+	Body         []byte
+	Tenant       string // material of the tenant's key; hashed at once, kept nowhere
+	Session      string // from a header; empty: the body may name it
+	Agent        string // from a header; part of the key
+	Now          time.Time
+	Config       *Config
+	CountTokens  bool // a count_tokens request: replay, no state
+	Auxiliary    bool // the request's class says auxiliary or compaction
+	Bypass       bool // x-tidemark-bypass: replay only
+	ClientSigned bool // the client signed the body: it must not change
+}
+
+// Level says which rung of the fallback ladder answered.
+type Level uint8
+
+// Levels.
+const (
+	Original Level = iota // the body as it came
+	Replayed              // the edits in force, nothing new
+	Decided               // something new
+)
+
+var levelNames = [...]string{"original", "replayed", "decided"}
+
+func (l Level) String() string { return levelNames[l] }
+
+// Outcome is what becomes of a request.
+type Outcome struct {
+	Body    []byte // what to forward; nil: the body as it came
+	Level   Level
+	Gate    filters.Gate // why nothing new was decided for the request as a whole; empty if it could have been
+	Kind    Kind         // how the body continues what is known
+	Branch  uint64       // branch that it belongs to, 0 if none
+	Parent  uint64       // branch that this one was forked from in this request
+	Desync  bool         // something may be in force that could not be replayed
+	Bound   bool
+	Held    int            // results held out of the cache
+	Replays int            // decisions in force that were replayed
+	Tokens  int            // Est of what they leave out
+	New     []DecisionMade // decisions made by this request
+	Gates   map[FilterGate]int
+	Move    *Move
+	Cache   CacheState
+	// Undeclared is set if the outbound lost bytes that a live entry covers without a declared move.
+	Undeclared  bool
+	Breakpoints BreakpointChanges
+	BytesIn     int
+	BytesOut    int
+	Messages    int
+	Turn        int32
+	Format      transcript.Format
+	Session     string // hash, for logs and access logs
+	Duration    time.Duration
+	Stages      Stages
+	Shadow      *Outcome // in shadow mode: what would have been done
+}
+
+// FilterGate counts gates by filter; the request's own gates have no filter.
+type FilterGate struct {
+	Filter string
+	Gate   filters.Gate
+}
+
+// DecisionMade describes one new decision or hold for events and metrics.
+type DecisionMade struct {
+	Filter, Verdict, Tool, ID, Call string
+	Msg                             int32
+	Hold                            bool
+	Matured                         bool // a held read that became a marker: no covered byte changed
+	Tokens, MarkerTokens            int
+}
+
+// Move is the one kind of moment at which covered bytes may change.
+type Move struct {
+	From   int32 // first message that changes
+	Kind   string
+	Tokens int // removed for the first time
+}
+
+// Moves are cold in this version: no live entry is lost.
+const Cold = "cold"
+
+// CacheState is what the provider is believed to hold of a body.
+type CacheState uint8
+
+// Cache states.
+const (
+	CacheFirst CacheState = iota // never seen
+	CacheWarm
+	CacheCold
+)
+
+var cacheNames = [...]string{"first", "warm", "cold"}
+
+func (c CacheState) String() string { return cacheNames[c] }
+
+// BreakpointChanges counts what was done to breakpoints.
+type BreakpointChanges struct{ Stripped, Anchored, Kept int }
+
+// Stage is a part of a request's way.
+type Stage uint8
+
+// Stages.
+const (
+	StageParse Stage = iota
+	StageLoad
+	StageReplay
+	StagePropose
+	StagePlan
+	StageSplice
+	StageProof
+	StageCommit
+	stages
+)
+
+var stageNames = [...]string{"parse", "load", "replay", "propose", "plan", "splice", "proof", "commit"}
+
+func (s Stage) String() string { return stageNames[s] }
+
+// Stages is where the time of a request went.
+type Stages [stages]time.Duration
+
+// Kind says how a body continues what is known of its session.
+type Kind uint8
+
+// Kinds of continuation.
+const (
+	KindNone Kind = iota // no branch was looked for, or none was found
+	KindNew
+	KindContinue
+	KindRetry // also a rewind to an earlier body
+	KindFork
+	KindRekey
+)
+
+var kindNames = [...]string{"none", "new", "continue", "retry", "fork", "rekey"}
+
+func (k Kind) String() string { return kindNames[k] }
+
+// Class is the outcome as metrics label it: identity, replayed, fresh, moved, bypassed or error.
+func (o *Outcome) Class() string {
+	switch {
+	case o.Gate == filters.Bypass:
+		return "bypassed"
+	case o.Gate == filters.Panic || o.Gate == filters.ProofFailed || o.Desync:
+		return "error"
+	case o.Move != nil:
+		return "moved"
+	case o.Level == Decided:
+		return "fresh"
+	case o.Body != nil:
+		return "replayed"
+	}
+	return "identity"
+}

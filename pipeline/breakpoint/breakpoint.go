@@ -1,0 +1,261 @@
+package breakpoint
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/pipeline/transcript"
+)
+
+// The provider's limits.
+const (
+	MaxMarkers = 4  // in tools, system, messages and the top level together
+	lookback   = 18 // positions that a bridge may span: a marker finds entries 20 positions back, itself included
+)
+
+// ErrLaw says that the plan would make lawful markers unlawful.
+var ErrLaw = errors.New("breakpoint: the markers would be unlawful")
+
+// Mark is one breakpoint of the outbound.
+type Mark struct {
+	Seq    int32 // block that carries it, in the provider's order
+	TTL    time.Duration
+	nested bool
+	top    bool
+	marker int32 // index of the client's marker, -1 if it is ours
+}
+
+// Edit replaces a span of the body.
+type Edit struct {
+	Span transcript.Span
+	Text string
+}
+
+// Input is what the placement depends on.
+type Input struct {
+	Index *transcript.Index
+	// Held are the sequence numbers of results held out of the cache.
+	Held []int32
+	// Frontier is the block that carried the last breakpoint of the branch's previous outbound, -1 if there was none or it
+	// does not stand at the same prefix now.
+	Frontier int32
+}
+
+// Plan is what is forwarded.
+type Plan struct {
+	Marks    []Mark // in the provider's order
+	Edits    []Edit // sorted, disjoint
+	Stripped int    // client markers taken off for a hold
+	Anchored int    // markers set before a held result
+	Kept     int    // markers set to bridge a gap
+}
+
+// Last is the deepest marked block, -1 without markers.
+func (p *Plan) Last() int32 {
+	if len(p.Marks) == 0 {
+		return -1
+	}
+	return p.Marks[len(p.Marks)-1].Seq
+}
+
+// Decide places the markers.
+func Decide(in *Input) (Plan, error) {
+	ix := in.Index
+	client := Client(ix)
+	p := Plan{Marks: slices.Clone(client)}
+	hold(&p, in)
+	keepPrevious(&p, in, len(client))
+	if p.Stripped+p.Anchored+p.Kept == 0 {
+		return p, nil
+	}
+	slices.SortStableFunc(p.Marks, func(a, b Mark) int { return cmp.Compare(a.Seq, b.Seq) })
+	if !lawful(ix, p.Marks, client) {
+		return Plan{Marks: client}, ErrLaw
+	}
+	p.Edits = edits(ix, client, p.Marks)
+	return p, nil
+}
+
+// Client returns the markers of the body as it came; automatic caching counts as one on the last block that may carry it.
+func Client(ix *transcript.Index) []Mark {
+	marks := make([]Mark, 0, MaxMarkers+1)
+	for i := range ix.Markers {
+		m := &ix.Markers[i]
+		marks = append(marks, Mark{Seq: m.Seq, TTL: m.TTL, nested: m.Nested, marker: int32(i)})
+	}
+	if !ix.TopMarker {
+		return marks
+	}
+	for n := int32(ix.Len()) - 1; n >= 0; n-- {
+		if b := ix.Seq(n); b.Kind != transcript.Thinking && !b.Empty {
+			return append(marks, Mark{Seq: n, TTL: ix.TopTTL, top: true, marker: -1})
+		}
+	}
+	return marks
+}
+
+// HoldGate says why a result could not be held by moving markers.
+type HoldGate uint8
+
+// Hold gates.
+const (
+	CanHold      HoldGate = iota
+	NoMarker              // no marker stands at or after the result: nothing would cache it
+	NoAnchor              // no block before it may carry a marker
+	NestedMarker          // a marker stands inside a result at or after it
+	Automatic             // the provider places a marker itself
+)
+
+// CanHoldAt reports whether the result at a block can be held out of the cache.
+func CanHoldAt(ix *transcript.Index, seq int32) HoldGate {
+	if ix.TopMarker {
+		return Automatic
+	}
+	last := int32(-1)
+	for i := range ix.Markers {
+		if m := &ix.Markers[i]; m.Seq >= seq {
+			if m.Nested {
+				return NestedMarker
+			}
+			last = m.Seq
+		}
+	}
+	switch {
+	case last < 0:
+		return NoMarker
+	case anchor(ix, seq) < 0:
+		return NoAnchor
+	}
+	return CanHold
+}
+
+// anchor is the last block of the messages before seq that may carry a marker, -1 if there is none.
+func anchor(ix *transcript.Index, seq int32) int32 {
+	for n := seq - 1; n >= int32(len(ix.Head)); n-- {
+		if ix.Seq(n).Markable() {
+			return n
+		}
+	}
+	return -1
+}
+
+// hold takes off every message marker at or after the earliest held block and anchors one before it. The anchor takes the
+// client's TTL; a marker that stands there already keeps its own. Nothing stripped, nothing added.
+func hold(p *Plan, in *Input) {
+	if len(in.Held) == 0 {
+		return
+	}
+	ix, first := in.Index, slices.Min(in.Held)
+	at := anchor(ix, first)
+	i := slices.IndexFunc(p.Marks, func(m Mark) bool { return m.Seq >= first && !m.top })
+	if i < 0 || at < 0 {
+		return
+	}
+	ttl := p.Marks[i].TTL
+	before := len(p.Marks)
+	p.Marks = slices.DeleteFunc(p.Marks, func(m Mark) bool { return m.Seq >= first && !m.top })
+	p.Stripped = before - len(p.Marks)
+	if !slices.ContainsFunc(p.Marks, func(m Mark) bool { return m.Seq == at && !m.nested }) {
+		p.Marks = append(p.Marks, Mark{Seq: at, TTL: ttl, marker: -1})
+		p.Anchored++
+	}
+}
+
+// keepPrevious puts a marker on the block that carried the last one of the previous outbound if no marker stands near
+// enough behind it to find the entry that was written there. It takes a free slot, or that of the first message marker.
+func keepPrevious(p *Plan, in *Input, client int) {
+	ix, f := in.Index, in.Frontier
+	if f < int32(len(ix.Head)) || !ix.Seq(f).Markable() || len(p.Marks) == 0 {
+		return
+	}
+	marks := slices.Clone(p.Marks)
+	slices.SortStableFunc(marks, func(a, b Mark) int { return cmp.Compare(a.Seq, b.Seq) })
+	next := slices.IndexFunc(marks, func(m Mark) bool { return m.Seq >= f })
+	if next < 0 || !far(ix, f, marks[next].Seq) {
+		return
+	}
+	bridge := Mark{Seq: f, TTL: marks[next].TTL, marker: -1} // the next one's TTL keeps the order of TTLs
+	if len(marks) < MaxMarkers && len(marks) <= client {
+		p.Marks, p.Kept = append(marks, bridge), 1
+		return
+	}
+	first := slices.IndexFunc(marks, func(m Mark) bool { return m.Seq >= int32(len(ix.Head)) && !m.nested && !m.top })
+	if first >= 0 && first < len(marks)-1 {
+		p.Marks, p.Kept = append(slices.Delete(marks, first, first+1), bridge), 1
+	}
+}
+
+// far reports whether block b lies more than lookback positions behind block a. A run of calls, or of results, is one
+// position.
+func far(ix *transcript.Index, a, b int32) bool {
+	n := 0
+	for i := a + 1; i <= b; i++ {
+		k := ix.Seq(i).Kind
+		if (k == transcript.ToolUse || k == transcript.ToolResult) && k == ix.Seq(i-1).Kind {
+			continue
+		}
+		if n++; n > lookback {
+			return true
+		}
+	}
+	return false
+}
+
+// lawful reports whether the marks break no rule that the client's own kept.
+func lawful(ix *transcript.Index, marks, client []Mark) bool {
+	if len(marks) > max(MaxMarkers, len(client)) || len(marks) > len(client)+1 {
+		return false
+	}
+	if !ordered(marks) && ordered(client) {
+		return false
+	}
+	for _, m := range marks {
+		if m.marker < 0 && !m.top && !ix.Seq(m.Seq).Markable() {
+			return false
+		}
+	}
+	return true
+}
+
+// ordered reports whether every 1h marker stands before every 5m one.
+func ordered(marks []Mark) bool {
+	short := false
+	for _, m := range marks {
+		if m.TTL < time.Hour {
+			short = true
+		} else if short {
+			return false
+		}
+	}
+	return true
+}
+
+// edits are the bytes that turn the client's markers into marks.
+func edits(ix *transcript.Index, client, marks []Mark) []Edit {
+	var out []Edit
+	for _, c := range client {
+		if c.marker >= 0 && !slices.ContainsFunc(marks, func(m Mark) bool { return m.marker == c.marker }) {
+			out = append(out, Edit{Span: ix.Markers[c.marker].Cut})
+		}
+	}
+	for _, m := range marks {
+		if m.marker < 0 && !m.top {
+			at := ix.Seq(m.Seq).Raw.Hi - 1 // before the brace that closes the block
+			out = append(out, Edit{Span: transcript.Span{Lo: at, Hi: at}, Text: `,"cache_control":` + Value(m.TTL)})
+		}
+	}
+	slices.SortFunc(out, func(a, b Edit) int {
+		return cmp.Or(cmp.Compare(a.Span.Lo, b.Span.Lo), cmp.Compare(a.Span.Hi, b.Span.Hi))
+	})
+	return out
+}
+
+// Value is the JSON of a marker of ours.
+func Value(ttl time.Duration) string {
+	if ttl >= time.Hour {
+		return `{"type":"ephemeral","ttl":"1h"}`
+	}
+	return `{"type":"ephemeral"}`
+}

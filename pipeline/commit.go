@@ -1,0 +1,178 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tidemark-dev/tidemark/filters"
+	"github.com/tidemark-dev/tidemark/pipeline/cache"
+	"github.com/tidemark-dev/tidemark/state"
+)
+
+// splice writes the outbound and proves it: from the index on every request, and by reading it again on moves.
+func (p *pass) splice() error {
+	if p.out == nil {
+		p.out = &outbound{layout: p.layout, ids: p.layout.base}
+	}
+	edits := p.out.edits(&p.marks)
+	if len(edits) == 0 {
+		return nil
+	}
+	body := Splice(p.ix.Body, edits)
+	p.mark(StageSplice)
+	err := Prove(p.ix, edits, body)
+	if err == nil && (len(p.news) > 0 || p.e.deep) {
+		err = p.out.proveDeep(body, &p.marks)
+	}
+	if err == nil && int(p.k) < len(p.before) && p.before != nil && p.out.ids[p.k] != p.before[p.k] {
+		err = fmt.Errorf("%w: bytes that the provider may hold have changed", errProof)
+	}
+	p.mark(StageProof)
+	if err != nil {
+		return fall(filters.ProofFailed, err)
+	}
+	p.o.Body, p.o.BytesOut = body, len(body)
+	return nil
+}
+
+// commit makes durable what must be before the reply.
+//
+// The order must not change: originals before the branch that refers to them (else a marker could leave whose original is
+// lost), the branch before the reply (else a crash forgets a decision that the provider has seen).
+func (p *pass) commit(ctx context.Context) error {
+	if p.b == nil || p.side != "" || !p.must {
+		return nil
+	}
+	if len(p.sess.unsure) > 0 {
+		return p.uncommitted(errors.New("an earlier write is not settled"))
+	}
+	originals := p.saved
+	if p.shadow {
+		originals = nil // no marker leaves
+	}
+	var stamp uint64
+	done, ended := make(chan error, 1), make(chan struct{})
+	b := p.noted()
+	go func() { // a slow disk must not hold the reply; the write goes on and is settled later
+		defer close(ended)
+		bg, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+		defer cancel()
+		var err error
+		stamp, err = p.e.store.Commit(bg, p.sess.key, b, originals)
+		done <- err
+	}()
+	var err error
+	select {
+	case err = <-done:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	switch {
+	case err == nil:
+		p.sess.wrote(stamp)
+		p.b.Version++
+		return nil
+	case errors.Is(err, state.ErrConflict):
+		p.sess.stamp = stale
+		return p.uncommitted(fall(filters.Conflict, err))
+	}
+	return p.unsettled(err, ended)
+}
+
+// unsettled records that a write may or may not have happened: until that is known, memory counts.
+func (p *pass) unsettled(err error, ended <-chan struct{}) error {
+	p.sess.unsure[p.b.ID] = ended
+	p.e.markDirty(p.sess)
+	return p.uncommitted(err)
+}
+
+// uncommitted goes down the ladder if something new was to be decided; a replay goes out all the same.
+func (p *pass) uncommitted(err error) error {
+	if p.gate != "" {
+		p.e.log.Warn("replay could not be stored", "error", err, "request", p.r.ID)
+		return nil
+	}
+	var g *errGate
+	if errors.As(err, &g) {
+		return err
+	}
+	return fall(filters.StoreUnavailable, err)
+}
+
+// noted returns the working copy as it stands once the request is sent.
+func (p *pass) noted() *state.Branch {
+	b := p.b.Clone()
+	marks := p.cacheMarks()
+	b.Entries = cache.Note(b.Entries, p.ix.Key, marks, p.out.holds, p.r.Now)
+	if p.side != "" {
+		return b
+	}
+	if p.m.kind != KindRetry || len(p.chain) >= len(b.Chain) {
+		b.Chain = p.chain
+	}
+	b.Frontier = state.Frontier{}
+	var deepest int32 = -1
+	for _, m := range marks {
+		if m.Cells > deepest {
+			deepest = m.Cells
+			b.Frontier = state.Frontier{ID: m.ID, Cells: m.Cells}
+		}
+	}
+	b.Requests++
+	if p.o.Move != nil {
+		b.Moves++
+	}
+	b.Last = p.r.Now
+	return b
+}
+
+// note takes the request as sent: its breakpoints write or read the cache, whatever becomes of the response. A request
+// that crosses a believed lapse is stored at once, as it warms the cache again and other replicas must know.
+func (p *pass) note() {
+	if p.b == nil || p.r.CountTokens {
+		return
+	}
+	b := p.noted()
+	p.sess.put(b)
+	p.sess.dirty[b.ID] = true
+	p.e.markDirty(p.sess)
+	crossed := p.k <= max(p.headCells(), p.layout.through(p.m.shared-3))
+	if p.side != "" || p.m.kind == KindNew || !crossed || p.o.Move != nil || len(p.sess.unsure) > 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), settleTimeout)
+	defer cancel()
+	if err := p.e.merge(ctx, p.sess); err != nil {
+		p.e.log.Warn("crossing of a lapse could not be stored", "error", err, "request", p.r.ID)
+	}
+}
+
+// report fills in what the outcome says of the request.
+func (p *pass) report() {
+	o := p.o
+	if p.b != nil {
+		o.Branch, o.Held = p.b.ID, len(p.held)
+	}
+	if p.out != nil {
+		for _, d := range p.out.over {
+			if d != nil {
+				o.Replays++
+				o.Tokens += d.Tokens - d.MarkerTokens
+			}
+		}
+	}
+	o.Replays -= len(p.news)
+	o.BytesIn = len(p.ix.Body)
+	if o.Body == nil {
+		o.BytesOut = o.BytesIn
+	}
+	switch {
+	case len(o.New) > 0:
+		o.Level = Decided
+	case o.Body != nil:
+		o.Level = Replayed
+	default:
+		o.Level = Original
+	}
+}

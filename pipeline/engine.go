@@ -1,0 +1,263 @@
+package pipeline
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"github.com/tidemark-dev/tidemark/filters"
+	"github.com/tidemark-dev/tidemark/internal/identity"
+	"github.com/tidemark-dev/tidemark/pipeline/transcript"
+	"github.com/tidemark-dev/tidemark/state"
+)
+
+// Defaults of Options.
+const (
+	DefaultSessions = 4096
+	DefaultFlush    = time.Second
+)
+
+// Options of an Engine.
+type Options struct {
+	Log       *slog.Logger  // nil: nothing is logged
+	Sessions  int           // sessions kept in memory; 0: DefaultSessions
+	Flush     time.Duration // how late lazy writes may be; 0: DefaultFlush; negative: only by Flush and Close
+	Start     time.Time     // start of the process: entries from the store count from here
+	DeepProof bool          // parse every changed outbound again, not only those of moves
+}
+
+// Engine decides what is forwarded.
+type Engine struct {
+	store  state.Store
+	log    *slog.Logger
+	hasher *transcript.Hasher
+	secret []byte
+	start  time.Time
+	deep   bool
+
+	mu       sync.Mutex
+	sessions *lru.Cache[state.SessionKey, *session]
+	dirty    map[*session]struct{}
+
+	stop, flushed chan struct{}
+}
+
+// New returns an engine over a store. The caller closes the store after the engine.
+func New(ctx context.Context, store state.Store, o Options) (*Engine, error) {
+	secret, err := store.Secret(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the server's secret: %w", err)
+	}
+	if o.Sessions == 0 {
+		o.Sessions = DefaultSessions
+	}
+	sessions, err := lru.New[state.SessionKey, *session](o.Sessions)
+	if err != nil {
+		return nil, fmt.Errorf("make the session cache: %w", err)
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	e := &Engine{
+		store: store, log: o.Log, hasher: transcript.NewHasher(sum(secret, "digest")), secret: secret, start: o.Start, deep: o.DeepProof,
+		sessions: sessions, dirty: map[*session]struct{}{}, stop: make(chan struct{}), flushed: make(chan struct{}),
+	}
+	if o.Flush < 0 {
+		close(e.flushed)
+		return e, nil
+	}
+	if o.Flush == 0 {
+		o.Flush = DefaultFlush
+	}
+	go e.flusher(o.Flush)
+	return e, nil
+}
+
+// Close writes what is still pending. No request may be running.
+func (e *Engine) Close(ctx context.Context) error {
+	close(e.stop)
+	<-e.flushed
+	e.Flush(ctx)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if n := len(e.dirty); n > 0 {
+		return fmt.Errorf("activity of %d sessions could not be written", n)
+	}
+	return nil
+}
+
+// sum is the keyed hash by which secrets and ids are derived; parts are length-delimited.
+func sum(secret []byte, label string, parts ...[]byte) []byte {
+	m := hmac.New(sha256.New, secret)
+	m.Write([]byte("tidemark " + label + "\x00"))
+	for _, p := range parts {
+		m.Write([]byte{byte(len(p) >> 24), byte(len(p) >> 16), byte(len(p) >> 8), byte(len(p))})
+		m.Write(p)
+	}
+	return m.Sum(nil)
+}
+
+// errGate is a reason to go down a rung of the ladder.
+type errGate struct {
+	gate filters.Gate
+	err  error
+}
+
+func (g *errGate) Error() string { return fmt.Sprintf("%s: %v", g.gate, g.err) }
+func (g *errGate) Unwrap() error { return g.err }
+
+func fall(gate filters.Gate, err error) error { return &errGate{gate, err} }
+
+// gateOf is the gate that an error stands for.
+func gateOf(err error) filters.Gate {
+	var g *errGate
+	if errors.As(err, &g) {
+		return g.gate
+	}
+	return filters.StoreUnavailable
+}
+
+// Request returns what to forward. It never fails: see the package comment. ctx bounds waiting and store access.
+func (e *Engine) Request(ctx context.Context, r *Request) *Outcome {
+	begun := time.Now() //nolint:forbidigo // durations are measured, decisions depend on r.Now alone
+	o := &Outcome{Gates: map[FilterGate]int{}, BytesIn: len(r.Body), BytesOut: len(r.Body), Format: r.Format}
+	defer func() { o.Duration = time.Since(begun) }() //nolint:forbidigo // as above
+	if r.Config.Mode == Off {
+		return o.original(filters.Off)
+	}
+	p, gate := e.begin(r, o, begun)
+	if p == nil {
+		return o.original(gate)
+	}
+	defer p.ix.Release()
+	e.ladder(ctx, p, p.requestGate())
+	if r.Config.Mode == Shadow && p.side == "" {
+		e.shadow(ctx, p)
+	}
+	return o
+}
+
+// original answers with the body as it came.
+func (o *Outcome) original(gate filters.Gate) *Outcome {
+	o.Level, o.Gate, o.Body, o.BytesOut = Original, gate, nil, o.BytesIn
+	if gate != "" {
+		o.Gates[FilterGate{Gate: gate}]++
+	}
+	return o
+}
+
+// ladder tries to decide, then to replay, then gives the original.
+func (e *Engine) ladder(ctx context.Context, p *pass, gate filters.Gate) {
+	for attempt := 0; ; attempt++ {
+		q := *p
+		q.gate = gate
+		err := q.attempt(ctx)
+		if err == nil {
+			if gate != "" {
+				p.o.Gate = gate
+				p.o.Gates[FilterGate{Gate: gate}]++
+			}
+			return
+		}
+		p.o.reset()
+		down := gateOf(err)
+		e.log.Warn("fell down the ladder", "gate", string(down), "attempt", attempt, "request", p.r.ID, "error", err)
+		if attempt == 1 || down == filters.TooManyBranches {
+			p.o.Desync = len(p.ix.Messages) > 1 && down != filters.TooManyBranches
+			p.o.original(down)
+			return
+		}
+		gate = down
+	}
+}
+
+// reset takes back what an attempt that failed has written.
+func (o *Outcome) reset() {
+	o.Body, o.Level, o.BytesOut, o.New, o.Move, o.Held, o.Replays, o.Tokens = nil, Original, o.BytesIn, nil, nil, 0, 0, 0
+	o.Breakpoints, o.Undeclared, o.Branch, o.Parent = BreakpointChanges{}, false, 0, 0
+	o.Gate, o.Desync, o.Kind, o.Cache = "", false, KindNone, CacheFirst
+	clear(o.Gates)
+}
+
+// attempt is one try. A panic in it is contained: the state that it worked on was a copy.
+func (p *pass) attempt(ctx context.Context) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			p.e.log.Error("panic", "value", fmt.Sprint(v), "stack", string(debug.Stack()), "request", p.r.ID)
+			err = fall(filters.Panic, errors.New("panic"))
+		}
+	}()
+	return p.run(ctx)
+}
+
+// shadow plays the request in a namespace of its own and keeps what would have been done.
+func (e *Engine) shadow(ctx context.Context, p *pass) {
+	q := *p
+	o := &Outcome{Gates: map[FilterGate]int{}, BytesIn: p.o.BytesIn, BytesOut: p.o.BytesIn, Format: p.o.Format, Messages: p.o.Messages, Turn: p.o.Turn}
+	q.o, q.shadow = o, true
+	var key state.SessionKey
+	copy(key.Tenant[:], sum(e.secret, "shadow", q.sess.key.Tenant[:]))
+	key.Session = q.sess.key.Session
+	q.sess = e.session(key)
+	e.ladder(ctx, &q, "")
+	p.o.Shadow = o
+}
+
+// begin reads the body and finds its session. Without a pass the gate says why the original goes.
+func (e *Engine) begin(r *Request, o *Outcome, begun time.Time) (*pass, filters.Gate) {
+	if r.ClientSigned {
+		return nil, filters.ClientSigned
+	}
+	p, gate := e.read(r, o, begun)
+	if p == nil {
+		return nil, gate
+	}
+	id := r.Session
+	if id == "" {
+		id = identity.FromUserID(p.ix.UserID)
+	}
+	switch {
+	case p.ix.Delta:
+		gate = filters.DeltaBody
+	case id == "":
+		gate = filters.NoSession
+	default:
+		var key state.SessionKey
+		copy(key.Tenant[:], sum(e.secret, "tenant", []byte(r.Tenant)))
+		copy(key.Session[:], sum(e.secret, "session", key.Tenant[:], []byte(id)))
+		p.sess = e.session(key)
+		o.Session = hex.EncodeToString(key.Session[:8])
+		return p, ""
+	}
+	p.ix.Release()
+	return nil, gate
+}
+
+// read parses and hashes the body; a fault of the reader's own counts as a body that cannot be read.
+func (e *Engine) read(r *Request, o *Outcome, begun time.Time) (p *pass, gate filters.Gate) {
+	defer func() {
+		if v := recover(); v != nil {
+			e.log.Error("panic", "value", fmt.Sprint(v), "stack", string(debug.Stack()), "request", r.ID)
+			p, gate = nil, filters.Panic
+		}
+	}()
+	ix, err := transcript.Parse(r.Body, r.Format)
+	if err != nil {
+		e.log.Debug("body not read", "error", err, "request", r.ID)
+		return nil, filters.Unparsed
+	}
+	ix.Digest(e.hasher)
+	p = &pass{e: e, r: r, o: o, ix: ix, at: begun}
+	p.prepare()
+	p.mark(StageParse)
+	return p, ""
+}

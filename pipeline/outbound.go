@@ -1,0 +1,175 @@
+package pipeline
+
+import (
+	"slices"
+
+	"github.com/tidemark-dev/tidemark/pipeline/cache"
+	"github.com/tidemark-dev/tidemark/pipeline/transcript"
+	"github.com/tidemark-dev/tidemark/state"
+)
+
+// layout is what a body's blocks have in common for every outbound that may be made of it.
+type layout struct {
+	ix   *transcript.Index
+	h    *transcript.Hasher
+	cell []int32 // by sequence number: hashed blocks through this one
+	msg  []int32 // by message: cells through its last block
+	base []state.Digest
+	// byCall lists the results of each call id, in order; several mean that the id is ambiguous.
+	byCall map[string][]int32
+}
+
+// newLayout numbers the cells and computes the prefix ids of the body as it came.
+func newLayout(ix *transcript.Index, h *transcript.Hasher) *layout {
+	l := &layout{ix: ix, h: h, cell: make([]int32, ix.Len()), msg: make([]int32, len(ix.Messages))}
+	n := int32(0)
+	for s := range int32(ix.Len()) {
+		b := ix.Seq(s)
+		if b.Counts() {
+			n++
+		}
+		l.cell[s] = n
+		if b.Msg >= 0 {
+			l.msg[b.Msg] = n
+		}
+	}
+	for m := 1; m < len(l.msg); m++ { // a message with no block of its own ends where the one before it ends
+		l.msg[m] = max(l.msg[m], l.msg[m-1])
+	}
+	l.base = l.prefixes(nil, nil)
+	return l
+}
+
+// cells is the number of hashed blocks.
+func (l *layout) cells() int32 {
+	if len(l.cell) == 0 {
+		return 0
+	}
+	return l.cell[len(l.cell)-1]
+}
+
+// through is the number of cells that a span through message m covers.
+func (l *layout) through(m int32) int32 {
+	if m < 0 || len(l.msg) == 0 {
+		return 0
+	}
+	return l.msg[min(int(m), len(l.msg)-1)]
+}
+
+// prefixes computes the prefix ids of an outbound: element n is the id after n cells. over holds, by result, the decision
+// that stands for it. Ids before the first replaced block are those of the body as it came.
+func (l *layout) prefixes(over []*state.Decision, base []state.Digest) []state.Digest {
+	ids := make([]state.Digest, l.cells()+1)
+	start := int32(0)
+	if base != nil {
+		first := slices.IndexFunc(over, func(d *state.Decision) bool { return d != nil })
+		start = l.ix.SeqOf(l.ix.Results[first].Block)
+		copy(ids, base[:l.cell[start]])
+	} else {
+		ids[0] = l.h.Sum([]byte(l.ix.Model))
+	}
+	for s := start; s < int32(len(l.cell)); s++ {
+		b := l.ix.Seq(s)
+		if !b.Counts() {
+			continue
+		}
+		hash := b.Hash
+		if b.Result >= 0 && over != nil && over[b.Result] != nil {
+			hash = over[b.Result].Out
+		}
+		n := l.cell[s]
+		ids[n] = l.h.Step(ids[n-1], l.ix.Area(b), hash)
+	}
+	return ids
+}
+
+// results lists the results that answer a call id.
+func (l *layout) results(call string) []int32 {
+	if l.byCall == nil {
+		l.byCall = make(map[string][]int32, len(l.ix.Results))
+		for i := range l.ix.Results {
+			id := l.ix.CallID(&l.ix.Results[i])
+			l.byCall[id] = append(l.byCall[id], int32(i))
+		}
+	}
+	return l.byCall[call]
+}
+
+// outbound is a body with the decisions in force on a branch applied.
+type outbound struct {
+	*layout
+	over    []*state.Decision // by result; nil: nothing is replaced
+	applied int               // number of replaced results
+	ids     []state.Digest    // prefix ids by cell
+}
+
+// replay applies the decisions of a branch that shares the first n messages with the body. A decision applies where its
+// result stands unchanged: below n always, beyond it only if its call id is unique in the body. One that does not apply is
+// kept for the day on which its result comes back.
+func (l *layout) replay(b *state.Branch, n int32) *outbound {
+	o := &outbound{layout: l, ids: l.base}
+	if b == nil || len(b.InForce) == 0 {
+		return o
+	}
+	for i := range b.InForce {
+		d := &b.InForce[i]
+		for _, r := range l.find(d.Ref, n) {
+			o.set(r, d)
+		}
+	}
+	o.refresh()
+	return o
+}
+
+// find lists the results that a reference names on a branch that shares the first n messages with the body.
+func (l *layout) find(ref state.ResultRef, n int32) (found []int32) {
+	all := l.results(ref.Call)
+	for _, r := range all {
+		res := &l.ix.Results[r]
+		if l.ix.Blocks[res.Block].Hash == ref.Block && (res.Msg < n || len(all) == 1) {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+// set makes a decision stand for a result; refresh must follow before ids are read.
+func (o *outbound) set(result int32, d *state.Decision) {
+	if o.over == nil {
+		o.over = make([]*state.Decision, len(o.ix.Results))
+	}
+	if o.over[result] == nil {
+		o.applied++
+	}
+	o.over[result] = d
+}
+
+func (o *outbound) refresh() {
+	if o.applied > 0 {
+		o.ids = o.prefixes(o.over, o.base)
+	}
+}
+
+// decided reports whether a decision stands for the result.
+func (o *outbound) decided(result int32) bool { return o.over != nil && o.over[result] != nil }
+
+// holds reports whether an exact entry's prefix is a part of the outbound.
+func (o *outbound) holds(e *cache.Entry) bool {
+	return !e.Assumed && int(e.Cells) < len(o.ids) && o.ids[e.Cells] == e.ID
+}
+
+// resultCell is the cell of a result's block.
+func (o *outbound) resultCell(result int32) int32 {
+	return o.cell[o.ix.SeqOf(o.ix.Results[result].Block)]
+}
+
+// common is the number of leading messages that two chains share.
+func common(a, b []state.Digest) int32 {
+	n := min(len(a), len(b))
+	for i := range n {
+		if a[i] != b[i] {
+			return int32(i)
+		}
+	}
+	return int32(n)
+}

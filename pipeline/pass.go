@@ -1,0 +1,333 @@
+package pipeline
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/filters"
+	"github.com/tidemark-dev/tidemark/pipeline/breakpoint"
+	"github.com/tidemark-dev/tidemark/pipeline/cache"
+	"github.com/tidemark-dev/tidemark/pipeline/transcript"
+	"github.com/tidemark-dev/tidemark/state"
+)
+
+// pass is one request on its way. What stands above gate is the same for every attempt.
+type pass struct {
+	e      *Engine
+	r      *Request
+	o      *Outcome
+	ix     *transcript.Index
+	layout *layout
+	chain  []state.Digest // digests of the body's messages
+	key    state.Digest   // of the branch: the provider's key and the agent
+	bound  bool           // the model binds its thinking to the exact prefix
+	side   filters.Gate   // side traffic: replay only, the branch is neither made nor advanced
+	last   int32          // last assistant message, -1
+	sess   *session
+	shadow bool
+	at     time.Time // of the last stage mark
+
+	gate   filters.Gate // why nothing new may be decided
+	m      match
+	b      *state.Branch // working copy
+	out    *outbound
+	k      int32 // cells that the provider may hold
+	fresh  int32 // first message that was never forwarded
+	marks  breakpoint.Plan
+	held   map[int32]int32   // by result: index into b.Held
+	saved  []state.Original  // to be kept before the reply
+	news   []*state.Decision // decisions of this request
+	must   bool              // state must be durable before the reply
+	before []state.Digest    // prefix ids of the replay, without anything new
+}
+
+// prepare works out what no attempt changes.
+func (p *pass) prepare() {
+	ix := p.ix
+	p.layout = newLayout(ix, p.e.hasher)
+	p.chain = make([]state.Digest, len(ix.Messages))
+	for i := range ix.Messages {
+		p.chain[i] = ix.Messages[i].Hash
+	}
+	p.key = ix.Key
+	if p.r.Agent != "" {
+		p.key = p.e.hasher.Sum(append(append([]byte("agent "), ix.Key[:]...), p.r.Agent...))
+	}
+	p.bound = cache.Bound(ix.Model) && !ix.DropBlock && !p.r.Config.LegacyBinding
+	p.last = ix.LastAssistant()
+	if p.r.CountTokens || p.r.Auxiliary || !ix.HasTools || ix.MaxTokens >= 0 && ix.MaxTokens <= 1 {
+		p.side = filters.SideRequest
+	}
+	p.o.Messages, p.o.Turn, p.o.Bound = len(ix.Messages), ix.LastTurn(), p.bound
+}
+
+// requestGate is why the request as a whole decides nothing.
+func (p *pass) requestGate() filters.Gate {
+	switch {
+	case p.side != "":
+		return p.side
+	case p.r.Bypass:
+		return filters.Bypass
+	case p.r.Config.Bad:
+		return filters.BadConfig
+	case p.r.Config.Mode == Shadow:
+		return filters.Shadow
+	case len(p.r.Config.Filters) == 0:
+		return filters.NoPipeline
+	}
+	return ""
+}
+
+// mark books the time since the last mark on a stage.
+func (p *pass) mark(s Stage) {
+	now := time.Now() //nolint:forbidigo // durations are measured, decisions depend on r.Now alone
+	p.o.Stages[s] += now.Sub(p.at)
+	p.at = now
+}
+
+// run is the whole way of one attempt, under the session's lock.
+func (p *pass) run(ctx context.Context) error {
+	if !p.sess.lock(ctx, patience(ctx)) {
+		return p.unlocked()
+	}
+	defer p.sess.unlock()
+	if err := p.load(ctx); err != nil {
+		return err
+	}
+	p.mark(StageLoad)
+	if err := p.branch(ctx); err != nil {
+		return err
+	}
+	if p.b == nil { // side traffic that belongs to nothing known
+		return p.send(ctx)
+	}
+	p.out = p.layout.replay(p.b, p.m.shared)
+	p.before = p.out.ids
+	p.zones()
+	p.holds()
+	p.mark(StageReplay)
+	if p.gate == "" && p.side == "" {
+		if err := p.widen(ctx); err != nil {
+			return fall(filters.StoreUnavailable, err)
+		}
+		proposals, err := p.propose()
+		if err != nil {
+			return err
+		}
+		p.mark(StagePropose)
+		if err := p.plan(proposals); err != nil {
+			return err
+		}
+		p.mark(StagePlan)
+	}
+	return p.send(ctx)
+}
+
+// send places the breakpoints, splices, proves and commits; then the request is noted as sent.
+func (p *pass) send(ctx context.Context) error {
+	if err := p.breakpoints(); err != nil {
+		return err
+	}
+	if err := p.splice(); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil && p.gate == "" {
+		return fall(filters.Deadline, err)
+	}
+	if err := p.commit(ctx); err != nil {
+		return err
+	}
+	p.note()
+	p.report()
+	p.mark(StageCommit)
+	return nil
+}
+
+// patience is how long a request waits for the session's lock: a quarter of the time that is left.
+func patience(ctx context.Context) time.Duration {
+	if d, ok := ctx.Deadline(); ok {
+		return time.Until(d) / 4 //nolint:forbidigo // a deadline is wall-clock time
+	}
+	return time.Second
+}
+
+// grace is what a replay may take beyond the deadline: a stale replay would cost the prefix, a late one only time.
+const grace = 25 * time.Millisecond
+
+// lenient is ctx with at least grace left.
+func lenient(ctx context.Context) (context.Context, context.CancelFunc) {
+	left := grace
+	if d, ok := ctx.Deadline(); !ok && ctx.Err() == nil {
+		left = settleTimeout
+	} else if ok {
+		left = max(left, time.Until(d)) //nolint:forbidigo // a deadline is wall-clock time
+	}
+	return context.WithTimeout(context.WithoutCancel(ctx), left)
+}
+
+// load brings the session up to date. A dead store leaves what is in memory; with nothing there the branch cannot be read.
+func (p *pass) load(ctx context.Context) error {
+	s := p.sess
+	ctx, cancel := lenient(ctx)
+	defer cancel()
+	err := p.e.load(ctx, s, p.r.Now)
+	s.takeLate()
+	if err == nil {
+		return nil
+	}
+	p.e.log.Warn("store not readable", "error", err, "request", p.r.ID)
+	if p.gate == "" {
+		p.gate = filters.StoreUnavailable
+		p.o.Gate = p.gate
+		p.o.Gates[FilterGate{Gate: p.gate}]++
+	}
+	p.o.Desync = !s.loaded && p.last >= 0
+	return nil
+}
+
+// unlocked replays from the last state that a request left, without the session's lock.
+func (p *pass) unlocked() error {
+	branches := p.sess.published()
+	p.gate = filters.Busy
+	p.m = p.find(branches)
+	p.out = &outbound{layout: p.layout, ids: p.layout.base}
+	if p.m.branch == nil {
+		if p.last >= 0 && len(branches) == 0 {
+			return fall(filters.Busy, errors.New("the session's lock is held and nothing is known of it"))
+		}
+	} else {
+		p.b = p.m.branch.Clone()
+		p.unbind()
+		p.out = p.layout.replay(p.b, p.m.shared)
+	}
+	p.holds()
+	if err := p.breakpoints(); err != nil {
+		return err
+	}
+	if err := p.splice(); err != nil {
+		return err
+	}
+	if p.b != nil {
+		p.sess.addLate(lateNote{branch: p.b.ID, key: p.ix.Key, ids: p.out.ids, marks: p.cacheMarks(), at: p.r.Now})
+		p.e.markDirty(p.sess)
+	}
+	p.o.Gate = filters.Busy
+	p.o.Gates[FilterGate{Gate: filters.Busy}]++
+	p.report()
+	return nil
+}
+
+// branch finds the branch that the body belongs to and makes the working copy.
+func (p *pass) branch(ctx context.Context) error {
+	p.m = p.find(p.sess.branches)
+	if p.side != "" {
+		if p.m.branch != nil {
+			p.b = p.m.branch.Clone()
+			p.unbind()
+		}
+		return nil
+	}
+	adopted := false
+	if p.m.kind == KindNew && p.last >= 0 {
+		others, err := p.e.related(ctx, p.sess.key, p.chain)
+		if err != nil && p.gate == "" {
+			return fall(filters.StoreUnavailable, err)
+		}
+		if m := p.find(others); m.branch != nil && m.shared >= 2 {
+			p.m, adopted = m, true
+		}
+	}
+	switch {
+	case p.m.kind == KindNew || p.m.kind == KindFork || adopted:
+		if !p.sess.room(p.r.Now) {
+			return p.full()
+		}
+		p.b = p.fork(adopted)
+	default:
+		p.b = p.m.branch.Clone()
+		p.b.Key = p.key
+	}
+	p.o.Kind = p.m.kind
+	if p.bound && p.m.kind != KindContinue && p.m.kind != KindRetry {
+		p.b.InForce, p.b.Held = nil, nil
+	}
+	if p.m.kind == KindRetry && p.gate == "" {
+		p.gate, p.o.Gate = filters.Retry, filters.Retry
+		p.o.Gates[FilterGate{Gate: filters.Retry}]++
+	}
+	p.must = carries(p.b) && (adopted || p.m.kind == KindFork || p.m.kind == KindRekey)
+	p.assume()
+	return nil
+}
+
+// unbind takes what is in force off the working copy where a bound model did not see it.
+func (p *pass) unbind() {
+	if p.bound && p.b.Key != p.key {
+		p.b.InForce, p.b.Held = nil, nil
+	}
+}
+
+// full answers when every branch of the session is alive: replay, and nothing is remembered.
+func (p *pass) full() error {
+	p.side, p.gate = filters.TooManyBranches, filters.TooManyBranches
+	p.o.Gate = p.gate
+	p.o.Gates[FilterGate{Gate: p.gate}]++
+	if p.m.branch == nil || p.bound {
+		return fall(filters.TooManyBranches, errors.New("every branch of the session is alive"))
+	}
+	p.b = p.m.branch.Clone()
+	return nil
+}
+
+// fork makes the branch of this body: a copy of the one that it forks from, cut at the last message in common.
+func (p *pass) fork(adopted bool) *state.Branch {
+	b := &state.Branch{ID: newID(), Key: p.key}
+	from := p.m.branch
+	if from == nil {
+		return b
+	}
+	c := from.Clone()
+	c.ID, c.Version, c.Parent, c.Key, c.Requests, c.Moves = b.ID, 0, from.ID, p.key, 0, 0
+	p.o.Parent = from.ID
+	if adopted && p.m.kind != KindFork {
+		return c
+	}
+	n := p.m.shared
+	c.Chain = c.Chain[:n]
+	c.Entries = cache.Clip(from.Entries, n)
+	held := c.Held[:0]
+	for _, h := range from.Held {
+		for _, r := range p.layout.find(h.Ref, n) {
+			if p.ix.Results[r].Msg < n {
+				held = append(held, h)
+			}
+		}
+	}
+	c.Held = held
+	return c
+}
+
+// assume adds the span that must be expected to be cached where history was forwarded by somebody else.
+func (p *pass) assume() {
+	if p.last < 0 {
+		return
+	}
+	known := p.sess.branches
+	if p.m.branch != nil {
+		known = append(slices.Clone(known), p.m.branch) // it may be of another session
+	}
+	if p.m.branch == nil || p.unseen(known) && p.last >= p.m.shared {
+		p.b.Entries = cache.Assume(p.b.Entries, p.last, p.assumedTTL(), p.r.Now)
+	}
+}
+
+// newID is a random branch id, never 0.
+func newID() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails on a supported platform
+	return binary.LittleEndian.Uint64(b[:]) | 1
+}

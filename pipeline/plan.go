@@ -1,0 +1,247 @@
+package pipeline
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tidemark-dev/tidemark/filters"
+	"github.com/tidemark-dev/tidemark/pipeline/transcript"
+	"github.com/tidemark-dev/tidemark/state"
+)
+
+// wish is a proposal with the filter that made it.
+type wish struct {
+	filter string
+	filters.Proposal
+}
+
+// propose asks every filter of the pipeline about every open result and keeps, for each result, the first proposal in the
+// pipeline's order.
+func (p *pass) propose() ([]wish, error) {
+	v := p.view()
+	open := map[int32]bool{}
+	closed := 0
+	for _, c := range v.Candidates {
+		if c.Open {
+			open[c.Result] = false
+		} else {
+			closed++
+		}
+	}
+	var wishes []wish
+	for _, f := range p.r.Config.Filters {
+		if closed > 0 {
+			p.count(f.Name(), filters.CachedPrefix, closed)
+		}
+		if len(open) == 0 {
+			continue
+		}
+		said := map[int32]bool{}
+		for _, prop := range f.Propose(v) {
+			taken, ok := open[prop.Result]
+			if !ok || said[prop.Result] || prop.Action == filters.None && prop.Gate == "" {
+				return nil, fall(filters.FilterError, fmt.Errorf("%s broke its contract on result %d", f.Name(), prop.Result))
+			}
+			said[prop.Result] = true
+			switch {
+			case prop.Action == filters.None:
+				p.count(f.Name(), prop.Gate, 1)
+			case taken:
+				p.count(f.Name(), filters.Outranked, 1)
+			default:
+				open[prop.Result] = true
+				wishes = append(wishes, wish{f.Name(), prop})
+			}
+		}
+		if len(said) != len(open) {
+			return nil, fall(filters.FilterError, fmt.Errorf("%s was silent on %d results", f.Name(), len(open)-len(said)))
+		}
+	}
+	slices.SortFunc(wishes, func(a, b wish) int { return int(a.Result - b.Result) })
+	return wishes, nil
+}
+
+func (p *pass) count(filter string, gate filters.Gate, n int) {
+	p.o.Gates[FilterGate{filter, gate}] += n
+}
+
+// plan admits proposals: what is held or was never forwarded at once, the rest as one move, which is cold because it lies
+// beyond everything that the provider may hold.
+func (p *pass) plan(wishes []wish) error {
+	for i := range wishes {
+		w := &wishes[i]
+		if gate := p.admit(w); gate != "" {
+			p.count(w.filter, gate, 1)
+		}
+	}
+	if len(p.news) == 0 {
+		return nil
+	}
+	for i := range p.b.InForce { // the slice may have moved while it grew
+		d := &p.b.InForce[i]
+		if i >= len(p.b.InForce)-len(p.news) {
+			for _, r := range p.layout.find(d.Ref, p.m.shared) {
+				p.out.set(r, d)
+			}
+		}
+	}
+	p.out.refresh()
+	return nil
+}
+
+// admit carries out one proposal, or says why not.
+func (p *pass) admit(w *wish) filters.Gate {
+	_, held := p.held[w.Result]
+	switch {
+	case p.bound:
+		return filters.PrefixBound
+	case w.Action == filters.Hold:
+		return p.hold(w)
+	case w.Mode == filters.Meter:
+		return filters.MeterOnly
+	case !held && p.ix.Results[w.Result].Msg < p.fresh && !w.Policy.Cold:
+		return filters.ColdOff
+	}
+	d, original, gate := p.decide(w)
+	if gate == "" && p.left() < minLeft+len(p.ix.Results[w.Result].Content.Of(p.ix.Body))-len(d.Content) {
+		gate = filters.SmallPrompt
+	}
+	if gate != "" {
+		if held {
+			p.release(w.Result)
+		}
+		return gate
+	}
+	made := DecisionMade{
+		Filter: w.filter, Verdict: w.Verdict, Tool: strings.Clone(p.toolName(w.Result)), ID: d.ID, Call: d.Ref.Call, Msg: d.Msg,
+		Matured: held, Tokens: d.Tokens, MarkerTokens: d.MarkerTokens,
+	}
+	if held {
+		p.release(w.Result)
+	} else if d.Msg < p.fresh {
+		p.moved(d)
+	}
+	p.b.InForce = append(p.b.InForce, *d)
+	p.news = append(p.news, d)
+	if original != nil {
+		p.saved = append(p.saved, *original)
+	}
+	p.o.New = append(p.o.New, made)
+	p.must = true
+	return ""
+}
+
+// minLeft is the size of the smallest outbound that decisions may leave, in bytes. Providers do not cache prompts under
+// 512 to 4096 tokens, by model; a prompt that falls under that is billed whole on every turn. Six bytes a token leave room.
+const minLeft = 4096 * 6
+
+// left is the size of the outbound with the decisions made so far.
+func (p *pass) left() int {
+	n := len(p.ix.Body)
+	for i, d := range p.out.over {
+		if d != nil {
+			n += len(d.Content) - p.ix.Results[i].Content.Len()
+		}
+	}
+	for _, d := range p.news {
+		for _, r := range p.layout.find(d.Ref, p.m.shared) {
+			n += len(d.Content) - p.ix.Results[r].Content.Len()
+		}
+	}
+	return n
+}
+
+// moved makes a decision part of this request's cold move.
+func (p *pass) moved(d *state.Decision) {
+	if p.o.Move == nil {
+		p.o.Move = &Move{From: d.Msg, Kind: Cold}
+	}
+	p.o.Move.From = min(p.o.Move.From, d.Msg)
+	p.o.Move.Tokens += d.Tokens - d.MarkerTokens
+}
+
+func (p *pass) toolName(result int32) string {
+	return p.ix.ToolName(&p.ix.Calls[p.ix.Results[result].Call])
+}
+
+// ref names a result.
+func (p *pass) ref(result int32) state.ResultRef {
+	r := &p.ix.Results[result]
+	return state.ResultRef{Call: strings.Clone(p.ix.CallID(r)), Block: p.ix.Blocks[r.Block].Hash}
+}
+
+// hold keeps a result that was never forwarded out of the cache.
+func (p *pass) hold(w *wish) filters.Gate {
+	r := &p.ix.Results[w.Result]
+	if r.Msg < p.fresh {
+		return filters.HoldDeclined
+	}
+	if gate := p.holdAt(w.Result); gate != "" {
+		return gate
+	}
+	p.held[w.Result] = int32(len(p.b.Held))
+	h := state.Hold{Ref: p.ref(w.Result), Turn: r.Turn}
+	p.b.Held = append(p.b.Held, h)
+	p.o.New = append(p.o.New, DecisionMade{
+		Filter: w.filter, Verdict: w.Verdict, Tool: strings.Clone(p.toolName(w.Result)), Call: h.Ref.Call, Msg: r.Msg, Hold: true,
+		Tokens: transcript.Est(p.ix.ResultText(r)),
+	})
+	p.must = true
+	return ""
+}
+
+// release ends the hold of a result.
+func (p *pass) release(result int32) {
+	i := p.held[result]
+	p.b.Held = slices.Delete(slices.Clone(p.b.Held), int(i), int(i)+1)
+	for r, n := range p.held {
+		switch {
+		case n == i:
+			delete(p.held, r)
+		case n > i:
+			p.held[r] = n - 1
+		}
+	}
+	p.must = true
+}
+
+// decide makes the decision that puts a marker in a result's place, and the original that it stands for.
+func (p *pass) decide(w *wish) (*state.Decision, *state.Original, filters.Gate) {
+	r := &p.ix.Results[w.Result]
+	if r.Form != transcript.StringForm && r.Form != transcript.TextForm || r.Call < 0 {
+		return nil, nil, filters.NonTextBlocks
+	}
+	text := p.ix.ResultText(r)
+	tokens := transcript.Est(text)
+	content := r.Content.Of(p.ix.Body)
+	digest := sha256.Sum256(content)
+	ref := p.ref(w.Result)
+	id := ""
+	if w.Mode == filters.Full {
+		id = p.e.originalID(p.sess.key, ref.Call, digest)
+	}
+	marker := filters.Marker(p.ix, &w.Proposal, tokens, id)
+	d := &state.Decision{
+		Ref: ref, Msg: r.Msg, Content: r.Replacement(marker), Filter: w.filter, Verdict: w.Verdict, ID: id,
+		Tokens: tokens, MarkerTokens: transcript.Est(marker), At: p.r.Now,
+	}
+	if d.Tokens-d.MarkerTokens < filters.MinGain || len(marker) >= len(text) || len(d.Content) >= len(content) {
+		return nil, nil, filters.MarkerNoGain
+	}
+	d.Out = p.ix.Replaced(p.e.hasher, r, d.Content)
+	if id == "" {
+		return d, nil, ""
+	}
+	return d, &state.Original{
+		ID: id, Session: p.sess.key, Call: ref.Call, Tool: strings.Clone(p.toolName(w.Result)),
+		Content: slices.Clone(content), SHA256: digest, At: p.r.Now,
+	}, ""
+}
+
+// originalID is the capability that names an original: 24 hex digits that nobody without the secret can guess.
+func (e *Engine) originalID(key state.SessionKey, call string, digest [32]byte) string {
+	return hex.EncodeToString(sum(e.secret, "original", key.Tenant[:], key.Session[:], []byte(call), digest[:])[:12])
+}

@@ -1,0 +1,145 @@
+package pipeline
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/tidemark-dev/tidemark/pipeline/breakpoint"
+	"github.com/tidemark-dev/tidemark/pipeline/transcript"
+)
+
+// Edit replaces a span of the body by bytes.
+type Edit struct {
+	Span transcript.Span
+	Text []byte
+}
+
+// errProof says that edits are not what they must be.
+var errProof = errors.New("pipeline: proof failed")
+
+// edits collects the byte edits of an outbound and its breakpoints, sorted.
+func (o *outbound) edits(plan *breakpoint.Plan) []Edit {
+	out := make([]Edit, 0, o.applied+len(plan.Edits))
+	for i, d := range o.over {
+		if d != nil {
+			out = append(out, Edit{Span: o.ix.Results[i].Content, Text: d.Content})
+		}
+	}
+	for _, e := range plan.Edits {
+		out = append(out, Edit{Span: e.Span, Text: []byte(e.Text)})
+	}
+	slices.SortFunc(out, func(a, b Edit) int {
+		return cmp.Or(cmp.Compare(a.Span.Lo, b.Span.Lo), cmp.Compare(a.Span.Hi, b.Span.Hi))
+	})
+	return out
+}
+
+// Splice returns body with the edits applied. Every other byte is copied. The edits must be sorted and disjoint; Prove
+// checks that.
+func Splice(body []byte, edits []Edit) []byte {
+	size := len(body)
+	for i := range edits {
+		size += len(edits[i].Text) - edits[i].Span.Len()
+	}
+	out, at := make([]byte, 0, size), uint32(0)
+	for i := range edits {
+		out = append(append(out, body[at:edits[i].Span.Lo]...), edits[i].Text...)
+		at = edits[i].Span.Hi
+	}
+	return append(out, body[at:]...)
+}
+
+// Prove checks, from the index of the body alone, that edits are sorted and disjoint, that each replaces exactly one
+// result's content by a valid JSON value of the same form or takes off or adds one cache_control, and that the lengths of
+// body, edits and out add up.
+func Prove(ix *transcript.Index, edits []Edit, out []byte) error {
+	size, at := len(ix.Body), uint32(0)
+	r := 0
+	for i := range edits {
+		e := &edits[i]
+		if e.Span.Lo < at || e.Span.Hi < e.Span.Lo || int(e.Span.Hi) > len(ix.Body) {
+			return fmt.Errorf("%w: edit %d overlaps", errProof, i)
+		}
+		at = e.Span.Hi
+		size += len(e.Text) - e.Span.Len()
+		for r < len(ix.Results) && ix.Results[r].Content.Lo < e.Span.Lo {
+			r++
+		}
+		if r < len(ix.Results) && ix.Results[r].Content == e.Span {
+			if !sameForm(&ix.Results[r], e.Text) {
+				return fmt.Errorf("%w: edit %d is no replacement of its form", errProof, i)
+			}
+		} else if !isMarkerEdit(ix, e) {
+			return fmt.Errorf("%w: edit %d covers no single value", errProof, i)
+		}
+	}
+	if len(out) != size {
+		return fmt.Errorf("%w: %d bytes, not %d", errProof, len(out), size)
+	}
+	return nil
+}
+
+func sameForm(r *transcript.Result, text []byte) bool {
+	if len(text) < 2 || !gjson.ValidBytes(text) {
+		return false
+	}
+	switch r.Form {
+	case transcript.StringForm:
+		return text[0] == '"' && !bytes.Equal(text, []byte(`""`))
+	case transcript.TextForm:
+		return text[0] == '['
+	default:
+		return false
+	}
+}
+
+// isMarkerEdit reports whether an edit takes off one marker, or adds one before the brace that closes a block.
+func isMarkerEdit(ix *transcript.Index, e *Edit) bool {
+	if len(e.Text) == 0 {
+		return slices.ContainsFunc(ix.Markers, func(m transcript.Marker) bool { return m.Cut == e.Span })
+	}
+	if e.Span.Len() != 0 || !bytes.HasPrefix(e.Text, []byte(`,"cache_control":{`)) || !gjson.ValidBytes(e.Text[len(`,"cache_control":`):]) {
+		return false
+	}
+	i, ok := slices.BinarySearchFunc(ix.Blocks, e.Span.Hi+1, func(b transcript.Block, hi uint32) int { return cmp.Compare(b.Raw.Hi, hi) })
+	return ok && !ix.Blocks[i].Virtual && ix.Body[e.Span.Hi] == '}'
+}
+
+// proveDeep parses the outbound again and compares it with what was planned: the same messages and blocks with the same
+// digests, the decisions' digests where results are replaced, and markers where they were put.
+func (o *outbound) proveDeep(out []byte, plan *breakpoint.Plan) error {
+	again, err := transcript.Parse(out, o.ix.Format)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errProof, err)
+	}
+	defer again.Release()
+	again.Digest(o.h)
+	if again.Key != o.ix.Key || again.Len() != o.ix.Len() || len(again.Messages) != len(o.ix.Messages) || len(again.Results) != len(o.ix.Results) {
+		return fmt.Errorf("%w: the outbound has another shape", errProof)
+	}
+	for s := range int32(o.ix.Len()) {
+		a, b := o.ix.Seq(s), again.Seq(s)
+		want := a.Hash
+		if a.Result >= 0 && o.decided(a.Result) {
+			want = o.over[a.Result].Out
+		}
+		if b.Hash != want || b.Kind != a.Kind || b.Msg != a.Msg {
+			return fmt.Errorf("%w: block %d is not what was planned", errProof, s)
+		}
+	}
+	marks := breakpoint.Client(again)
+	if len(marks) != len(plan.Marks) {
+		return fmt.Errorf("%w: %d markers, not %d", errProof, len(marks), len(plan.Marks))
+	}
+	for i := range marks {
+		if marks[i].Seq != plan.Marks[i].Seq || marks[i].TTL != plan.Marks[i].TTL {
+			return fmt.Errorf("%w: marker %d is not where it was put", errProof, i)
+		}
+	}
+	return nil
+}

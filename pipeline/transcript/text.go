@@ -1,0 +1,135 @@
+package transcript
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// unquote returns the text inside a valid string literal. Without escapes it is raw itself. A lone surrogate becomes
+// U+FFFD: the text is for looking at; what is forwarded or hashed is always the raw span.
+func unquote(raw string) string {
+	i := strings.IndexByte(raw, '\\')
+	if i < 0 {
+		return raw
+	}
+	out := make([]byte, 0, len(raw))
+	for i >= 0 {
+		out = append(out, raw[:i]...)
+		out, raw = unescape(out, raw[i:])
+		i = strings.IndexByte(raw, '\\')
+	}
+	return view(append(out, raw...))
+}
+
+// opening is the text of the first n bytes, or a few less, of what stands inside a valid string literal.
+func opening(raw string, n int) string {
+	if len(raw) > n {
+		end := 0
+		for end < n {
+			i := strings.IndexByte(raw[end:n], '\\')
+			if i < 0 {
+				end = n
+				break
+			}
+			esc := escapeLen(raw[end+i:])
+			if end += i; end+esc > n {
+				break
+			}
+			end += esc
+		}
+		raw = raw[:end]
+	}
+	return unquote(raw)
+}
+
+var simple = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
+
+// unescape appends what the escape at the start of raw stands for and returns the rest.
+func unescape(out []byte, raw string) (text []byte, rest string) {
+	if raw[1] != 'u' {
+		return append(out, simple[raw[1]]), raw[2:]
+	}
+	r := hexRune(raw)
+	if utf16.IsSurrogate(r) {
+		if len(raw) >= 12 && raw[6] == '\\' && raw[7] == 'u' {
+			if pair := utf16.DecodeRune(r, hexRune(raw[6:])); pair != utf8.RuneError {
+				return utf8.AppendRune(out, pair), raw[12:]
+			}
+		}
+		r = utf8.RuneError
+	}
+	return utf8.AppendRune(out, r), raw[6:]
+}
+
+func hexRune(raw string) rune {
+	n, err := strconv.ParseUint(raw[2:6], 16, 16)
+	if err != nil {
+		return utf8.RuneError
+	}
+	return rune(n)
+}
+
+const hexDigits = "0123456789abcdef"
+
+// AppendQuoted appends text as a JSON string literal: nothing is escaped that JSON does not demand, and bytes that are no
+// UTF-8 become U+FFFD.
+func AppendQuoted(dst []byte, text string) []byte {
+	dst = append(dst, '"')
+	for _, r := range text {
+		switch {
+		case r == '"' || r == '\\':
+			dst = append(dst, '\\', byte(r))
+		case r == '\n':
+			dst = append(dst, '\\', 'n')
+		case r == '\t':
+			dst = append(dst, '\\', 't')
+		case r < ' ':
+			dst = append(dst, '\\', 'u', '0', '0', hexDigits[r>>4], hexDigits[r&15])
+		default:
+			dst = utf8.AppendRune(dst, r)
+		}
+	}
+	return append(dst, '"')
+}
+
+// ResultText is the text of a result: its string, or its text blocks joined by line feeds. It may alias the body.
+func (ix *Index) ResultText(r *Result) string {
+	switch r.Form {
+	case StringForm:
+		return ix.str(r.Content)
+	case TextForm, MixedForm:
+		parts := ix.Texts[r.Texts.Lo:r.Texts.Hi]
+		if len(parts) == 1 {
+			return ix.str(parts[0])
+		}
+		words := make([]string, len(parts))
+		for i, p := range parts {
+			words[i] = ix.str(p)
+		}
+		return strings.Join(words, "\n")
+	}
+	return ""
+}
+
+// ResultSize is the length of ResultText in bytes of UTF-8, at most; no text is copied to find it.
+func (ix *Index) ResultSize(r *Result) int {
+	if r.Form == StringForm {
+		return r.Content.Len() - 2
+	}
+	n := 0
+	for _, p := range ix.Texts[r.Texts.Lo:r.Texts.Hi] {
+		n += p.Len() - 1
+	}
+	return n
+}
+
+// Replacement is the JSON value that stands for a result's content when its text becomes text: a string for a string, a
+// list of one text block for a list.
+func (r *Result) Replacement(text string) []byte {
+	if r.Form == StringForm {
+		return AppendQuoted(make([]byte, 0, len(text)+16), text)
+	}
+	return append(AppendQuoted(append(make([]byte, 0, len(text)+48), `[{"type":"text","text":`...), text), "}]"...)
+}

@@ -1,0 +1,394 @@
+package pipeline_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/tidemark-dev/tidemark/filters"
+	"github.com/tidemark-dev/tidemark/internal/simagent"
+	"github.com/tidemark-dev/tidemark/internal/simprovider"
+	"github.com/tidemark-dev/tidemark/pipeline"
+	"github.com/tidemark-dev/tidemark/pipeline/transcript"
+	"github.com/tidemark-dev/tidemark/state"
+	"github.com/tidemark-dev/tidemark/state/memory"
+)
+
+// faulty is a store that can be told to fail.
+type faulty struct {
+	state.Store
+	fail bool
+}
+
+var errFault = errors.New("disk on fire")
+
+func (f *faulty) Commit(ctx context.Context, k state.SessionKey, b *state.Branch, o []state.Original) (uint64, error) {
+	if f.fail {
+		return 0, errFault
+	}
+	return f.Store.Commit(ctx, k, b, o)
+}
+
+func (f *faulty) Merge(ctx context.Context, k state.SessionKey, b []*state.Branch) (uint64, error) {
+	if f.fail {
+		return 0, errFault
+	}
+	return f.Store.Merge(ctx, k, b)
+}
+
+// violation is a broken promise, with the request that broke it.
+type violation struct {
+	n    int
+	kind string
+	text string
+}
+
+func (v violation) String() string { return fmt.Sprintf("request %d: %s: %s", v.n, v.kind, v.text) }
+
+// sent is what is remembered of a request for those that follow.
+type sent struct {
+	client, out []transcript.Digest // blocks in the provider's order, markers left out
+	covered     int                 // blocks of out through its last breakpoint
+	key         transcript.Digest
+}
+
+// world plays one list of events against the provider twice: as it is, and through engines.
+type world struct {
+	ctx      context.Context
+	store    *faulty
+	engines  []*pipeline.Engine
+	configs  []*pipeline.Config
+	base     *pipeline.Config
+	plain    *simprovider.Sim
+	filtered *simprovider.Sim
+	hasher   *transcript.Hasher
+	flush    time.Duration
+	flushed  time.Time
+
+	last       map[string]sent
+	decided    map[string]map[string]string // by branch: call and original → what stood for it
+	violations []violation
+	plainCost  float64
+	cost       float64
+	n          int
+	trace      bool
+	moves      int
+	made       int
+	held       int
+	refused    int
+	// outage: a request went past tidemark in the midst of a session. What it did to the cache nobody could know, so a loss
+	// after it is counted, not a violation of its own.
+	outage  bool
+	excused int
+	seen    bool
+}
+
+func newWorld(base *pipeline.Config, policy simprovider.Policy, flush time.Duration) *world {
+	w := &world{
+		ctx: context.Background(), store: &faulty{Store: memory.New()}, base: base, flush: flush,
+		plain: simprovider.New(simprovider.Options{Policy: policy}), filtered: simprovider.New(simprovider.Options{Policy: policy}),
+		hasher: transcript.NewHasher(bytes.Repeat([]byte("k"), 32)), last: map[string]sent{}, decided: map[string]map[string]string{},
+	}
+	for i := range 2 {
+		w.configs = append(w.configs, base)
+		w.engines = append(w.engines, nil)
+		w.restart(i, time.Time{})
+	}
+	return w
+}
+
+func (w *world) restart(i int, at time.Time) {
+	e, err := pipeline.New(w.ctx, w.store, pipeline.Options{Flush: -1, Start: at, DeepProof: true})
+	if err != nil {
+		w.violate("start", "%v", err)
+		return
+	}
+	w.engines[i] = e
+}
+
+func (w *world) violate(kind, format string, args ...any) {
+	w.violations = append(w.violations, violation{w.n, kind, fmt.Sprintf(format, args...)})
+}
+
+// lose records a loss of cached tokens.
+func (w *world) lose(kind, format string, args ...any) {
+	if w.outage {
+		w.excused++
+		return
+	}
+	w.violate(kind, format, args...)
+}
+
+// play runs all events.
+func (w *world) play(events []simagent.Event) {
+	for i := range events {
+		ev := &events[i]
+		if ev.At.Sub(w.flushed) >= w.flush {
+			w.flushed = ev.At
+			for _, e := range w.engines {
+				e.Flush(w.ctx)
+			}
+		}
+		w.n = i
+		switch ev.Kind {
+		case simagent.Restart:
+			w.restart(ev.Replica, ev.At)
+		case simagent.Lose:
+			w.store.Store = memory.New()
+			clear(w.last)
+			clear(w.decided)
+			w.outage = true
+			for k := range w.engines {
+				w.restart(k, ev.At)
+			}
+		case simagent.StoreFail:
+			w.store.fail = ev.On
+		case simagent.Config, simagent.Mode:
+			w.push(ev)
+		case simagent.Send:
+			w.send(ev)
+		}
+	}
+}
+
+func (w *world) push(ev *simagent.Event) {
+	for i := range w.configs {
+		c := *w.configs[i]
+		switch ev.Arg {
+		case "bad":
+			c.Bad = true
+		case "ok":
+			c = pipeline.Config{Name: c.Name, Filters: w.base.Filters, Mode: c.Mode}
+		case "off":
+			if ev.Kind == simagent.Config {
+				c.Filters = nil
+			} else {
+				c.Mode = pipeline.Off
+			}
+		case "active":
+			c.Mode = pipeline.Active
+		case "shadow":
+			c.Mode = pipeline.Shadow
+		}
+		w.configs[i] = &c
+	}
+}
+
+// send plays one request in both worlds.
+func (w *world) send(ev *simagent.Event) {
+	out, o := ev.Body, (*pipeline.Outcome)(nil)
+	if ev.Seen {
+		o = w.through(ev)
+		if o.Body != nil {
+			out = o.Body
+		}
+	}
+	if ev.Count {
+		return
+	}
+	if ev.Seen && o.Gate != filters.Off {
+		w.seen = true
+	} else {
+		w.outage = w.outage || w.seen
+	}
+	if ev.Outcome == simagent.Failed {
+		w.follow(ev, o, out)
+		return
+	}
+	h := http.Header{"X-Api-Key": {"k"}, "X-Sim-Delay": {ev.TTFB.String()}}
+	if ev.Reply != "null" && ev.Reply != "[]" {
+		h.Set("X-Sim-Reply", ev.Reply)
+	}
+	if ev.Drop {
+		h.Set("Anthropic-Beta", "thinking-binding-controls-2026-08-01")
+	}
+	before := w.plain.Call(ev.Body, h, ev.At)
+	peek := -1
+	if o != nil && o.Move != nil {
+		peek = w.filtered.Cached(w.replayed(ev, o), ev.At)
+	}
+	after := w.filtered.Call(out, h, ev.At)
+	if after.Status != http.StatusOK && before.Status == http.StatusOK {
+		w.violate("refused", "%v", after.Err)
+	}
+	if before.Status != http.StatusOK && w.trace {
+		fmt.Println(w.n, ev.Line, before.Err)
+	}
+	if before.Status != http.StatusOK {
+		w.refused++
+		return
+	}
+	if peek > after.Usage.Read {
+		w.lose("misjudged", "the move lost %d cached tokens", peek-after.Usage.Read)
+	}
+	if w.trace {
+		k, m := "unseen", -1
+		if o != nil {
+			k = fmt.Sprintf("%v %v b=%x p=%x gate=%q cache=%v new=%d held=%d rep=%d bp=%v", o.Kind, o.Level, o.Branch>>48, o.Parent>>48, o.Gate, o.Cache, len(o.New), o.Held, o.Replays, o.Breakpoints)
+			if o.Move != nil {
+				m = int(o.Move.From)
+			}
+		}
+		fmt.Printf("%3d %s %-6s msgs=%d %s move=%d | plain %d+%d(%d) | tide %d+%d(%d)\n", w.n, ev.At.Format("15:04:05"), ev.Line, len(gjson.GetBytes(ev.Body, "messages").Array()), k, m, before.Usage.Read, before.Prompt-before.Usage.Read, before.Prompt, after.Usage.Read, after.Prompt-after.Usage.Read, after.Prompt)
+	}
+	w.plainCost += w.plain.Cost(simprovider.Received{Model: before.Model, Usage: before.Usage})
+	w.cost += w.filtered.Cost(simprovider.Received{Model: after.Model, Usage: after.Usage})
+	if o == nil {
+		return
+	}
+	w.follow(ev, o, out)
+	declared := o.Move != nil || o.Held > 0 || slices.ContainsFunc(o.New, func(d pipeline.DecisionMade) bool { return d.Matured })
+	if lost := (after.Prompt - after.Usage.Read) - (before.Prompt - before.Usage.Read); lost > 0 && !declared && w.held == 0 {
+		w.lose("read loss", "%d more tokens uncached than without tidemark (kind %v, gate %q)", lost, o.Kind, o.Gate)
+	}
+}
+
+// replayed is what would have been sent without the move: the outbound with this request's new markers taken back.
+func (w *world) replayed(ev *simagent.Event, o *pipeline.Outcome) []byte {
+	out := o.Body
+	for _, d := range o.New {
+		orig, err := w.store.Original(w.ctx, d.ID)
+		if err != nil {
+			continue
+		}
+		if raw := contentOf(out, d.Call); raw != "" { // a marker names its id, so it stands once
+			out = bytes.Replace(out, []byte(raw), orig.Content, 1)
+		}
+	}
+	return out
+}
+
+// contentOf finds the content of the result of a call.
+func contentOf(body []byte, call string) (raw string) {
+	for _, m := range gjson.GetBytes(body, "messages").Array() {
+		for _, b := range m.Get("content").Array() {
+			if b.Get("tool_use_id").Str == call {
+				raw = b.Get("content").Raw
+			}
+		}
+	}
+	return raw
+}
+
+// through sends a request through the engine of its replica.
+func (w *world) through(ev *simagent.Event) *pipeline.Outcome {
+	ctx := w.ctx
+	if ev.L1 {
+		c, cancel := context.WithCancel(ctx)
+		cancel()
+		ctx = c
+	}
+	return w.engines[ev.Replica].Request(ctx, &pipeline.Request{
+		Format: transcript.Anthropic, Body: ev.Body, Tenant: "t", Session: ev.Session, Now: ev.At, Config: w.configs[ev.Replica],
+		CountTokens: ev.Count, Auxiliary: ev.Class != "", Bypass: ev.Bypass,
+	})
+}
+
+// view reads a body again, independently of what the engine thought of it.
+func (w *world) view(body []byte) (s sent, results map[string]string, contents map[string]string) {
+	ix, err := transcript.Parse(body, transcript.Anthropic)
+	if err != nil {
+		w.violate("unreadable", "%v", err)
+		return s, nil, nil
+	}
+	defer ix.Release()
+	ix.Digest(w.hasher)
+	s.key = ix.Key
+	for n := range int32(ix.Len()) {
+		s.client = append(s.client, ix.Seq(n).Hash)
+	}
+	for _, m := range ix.Markers {
+		s.covered = max(s.covered, int(m.Seq)+1)
+	}
+	results, contents = map[string]string{}, map[string]string{}
+	for i := range ix.Results {
+		r := &ix.Results[i]
+		id := string([]byte(ix.CallID(r)))
+		results[id] = string(ix.Body[r.Content.Lo:r.Content.Hi])
+		contents[id] = string([]byte(ix.ResultText(r)))
+	}
+	return s, results, contents
+}
+
+// follow checks a request against those before it on its branch.
+func (w *world) follow(ev *simagent.Event, o *pipeline.Outcome, out []byte) {
+	if o == nil || o.Branch == 0 || o.Gate == filters.SideRequest || o.Gate == filters.Busy || o.Gate == filters.TooManyBranches {
+		return
+	}
+	if o.Undeclared {
+		w.violate("undeclared", "the engine itself saw a changed prefix (kind %v)", o.Kind)
+	}
+	w.moves += b2i(o.Move != nil)
+	for _, d := range o.New {
+		w.made += b2i(!d.Hold)
+		w.held += b2i(d.Hold)
+	}
+	in, before, _ := w.view(ev.Body)
+	after, results, _ := w.view(out)
+	now := sent{client: in.client, out: after.client, covered: after.covered, key: in.key}
+	id, parent := fmt.Sprint(o.Branch), fmt.Sprint(o.Parent)
+	prev, ok := w.last[id]
+	if !ok {
+		prev, ok = w.last[parent]
+	}
+	if ok && prev.key == now.key && o.Move == nil {
+		same := lcp(prev.client, now.client)
+		want := min(prev.covered, same)
+		if got := lcp(prev.out, now.out); got < want {
+			w.violate("append-only", "%d of %d covered blocks stand (kind %v)", got, want, o.Kind)
+		}
+	}
+	if o.Kind != pipeline.KindRetry || !ok {
+		w.last[id] = now
+	}
+	w.decisions(id, before, results)
+	for _, d := range o.New {
+		if d.ID == "" || d.Hold {
+			continue
+		}
+		orig, err := w.store.Original(w.ctx, d.ID)
+		if err != nil || string(orig.Content) != before[d.Call] {
+			w.violate("unrecoverable", "original of %s: %v", d.Call, err)
+		}
+	}
+}
+
+// decisions checks that what stands for a result is never changed nor taken back.
+func (w *world) decisions(branch string, before, after map[string]string) {
+	known := w.decided[branch]
+	for call, orig := range before {
+		key := call + "\x00" + orig
+		now, there := after[call]
+		if was, ok := known[key]; ok && there && now != was {
+			w.violate("undecided", "result %s stands otherwise than before", call)
+		}
+		if there && now != orig {
+			if known == nil {
+				known = map[string]string{}
+				w.decided[branch] = known
+			}
+			known[key] = now
+		}
+	}
+}
+
+func lcp(a, b []transcript.Digest) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,208 @@
+package pipeline
+
+import (
+	"context"
+	"slices"
+
+	"github.com/tidemark-dev/tidemark/filters"
+	"github.com/tidemark-dev/tidemark/pipeline/breakpoint"
+	"github.com/tidemark-dev/tidemark/pipeline/cache"
+	"github.com/tidemark-dev/tidemark/state"
+)
+
+// zones finds how deep the provider may hold the replay, from the entries of every branch of the session: entries whose
+// prefix ids match say what is warm, whatever branch they belong to.
+func (p *pass) zones() {
+	p.fresh = max(p.m.shared, p.last+1)
+	p.k = p.deepest(p.out, p.b.Entries, p.fresh)
+	if p.m.kind == KindNew {
+		p.k = p.deepest(p.out, p.b.Entries, int32(len(p.chain)))
+	}
+	for _, b := range p.sess.branches {
+		if b.ID != p.b.ID {
+			p.k = max(p.k, p.deepest(p.out, b.Entries, common(b.Chain, p.chain)))
+		}
+	}
+	p.o.Cache = p.cacheState()
+	f := p.b.Frontier
+	same := p.m.kind == KindContinue && int(p.m.shared) == len(p.m.branch.Chain)
+	p.o.Undeclared = same && f.ID != state.Digest{} && p.b.Key == p.m.branch.Key &&
+		(int(f.Cells) >= len(p.out.ids) || p.out.ids[f.Cells] != f.ID) && p.ix.Key == lastKey(p.b)
+}
+
+// lastKey is the provider's key of the newest entry of a branch.
+func lastKey(b *state.Branch) (key state.Digest) {
+	for i := range b.Entries {
+		if e := &b.Entries[i]; !e.Assumed && e.ID == b.Frontier.ID {
+			key = e.Key
+		}
+	}
+	return key
+}
+
+func (p *pass) cacheState() CacheState {
+	switch {
+	case p.m.kind == KindNew && p.last < 0:
+		return CacheFirst
+	case p.k > p.headCells() && p.k >= p.b.Frontier.Cells:
+		return CacheWarm
+	}
+	return CacheCold
+}
+
+// holds finds the results that the branch holds. One that the client removed or changed is held no longer; one that a live
+// entry turns out to cover is released verbatim for good.
+func (p *pass) holds() {
+	p.held = map[int32]int32{}
+	keep := p.b0().Held[:0:0]
+	for _, h := range p.b0().Held {
+		found := p.layout.find(h.Ref, p.m.shared)
+		if len(found) == 0 {
+			continue
+		}
+		if p.out.resultCell(found[0]) <= p.k {
+			p.must = true
+			continue
+		}
+		for _, r := range found {
+			p.held[r] = int32(len(keep))
+		}
+		keep = append(keep, h)
+	}
+	if p.b != nil {
+		p.b.Held = keep
+	}
+}
+
+// b0 is the working copy, or an empty branch.
+func (p *pass) b0() *state.Branch {
+	if p.b == nil {
+		return &state.Branch{}
+	}
+	return p.b
+}
+
+// movable reports whether a result that was forwarded before, undecided and not held, lies beyond everything that the
+// provider may hold: a decision on it would be a cold move.
+func (p *pass) movable(result int32) bool {
+	r := &p.ix.Results[result]
+	_, held := p.held[result]
+	return !held && !p.out.decided(result) && r.Msg < p.fresh && p.out.resultCell(result) > p.k
+}
+
+// widen looks, before anything may move, for other sessions of the tenant that hold the same conversation: they may have
+// kept warm what this session left to grow cold.
+func (p *pass) widen(ctx context.Context) error {
+	if p.bound || !slices.ContainsFunc(results(p), p.movable) {
+		return nil
+	}
+	others, err := p.e.related(ctx, p.sess.key, p.chain)
+	if err != nil {
+		return err
+	}
+	for _, b := range others {
+		p.k = max(p.k, p.deepest(p.out, b.Entries, common(b.Chain, p.chain)))
+	}
+	return nil
+}
+
+func results(p *pass) []int32 {
+	all := make([]int32, len(p.ix.Results))
+	for i := range all {
+		all[i] = int32(i)
+	}
+	return all
+}
+
+// view is what filters see.
+func (p *pass) view() *filters.View {
+	v := &filters.View{Index: p.ix, Turn: p.ix.LastTurn(), HoldAt: p.holdAt}
+	switch {
+	case p.bound:
+		v.HoldGate = filters.PrefixBound
+	case p.ix.TopMarker:
+		v.HoldGate = filters.AutomaticCaching
+	case len(p.ix.Markers) == 0:
+		v.HoldGate = filters.NoBreakpoint
+	}
+	for i := range p.ix.Results {
+		r := int32(i)
+		if p.out.decided(r) {
+			continue
+		}
+		c := filters.Candidate{Result: r, Zone: filters.Covered}
+		_, c.Held = p.held[r]
+		switch msg := p.ix.Results[i].Msg; {
+		case p.out.resultCell(r) <= p.k:
+		case msg >= p.fresh:
+			c.Zone = filters.Fresh
+		default:
+			c.Zone = filters.Uncovered
+		}
+		c.Open = c.Zone != filters.Covered
+		v.Candidates = append(v.Candidates, c)
+	}
+	return v
+}
+
+// holdAt says why a result cannot be held by moving breakpoints.
+func (p *pass) holdAt(result int32) filters.Gate {
+	switch breakpoint.CanHoldAt(p.ix, p.ix.SeqOf(p.ix.Results[result].Block)) {
+	case breakpoint.NoMarker, breakpoint.NoAnchor:
+		return filters.NoBreakpoint
+	case breakpoint.NestedMarker:
+		return filters.NestedBreakpoint
+	case breakpoint.Automatic:
+		return filters.AutomaticCaching
+	}
+	return ""
+}
+
+// breakpoints places the markers.
+func (p *pass) breakpoints() error {
+	in := breakpoint.Input{Index: p.ix, Frontier: -1}
+	for r := range p.held {
+		in.Held = append(in.Held, p.ix.SeqOf(p.ix.Results[r].Block))
+	}
+	if p.b != nil {
+		in.Frontier = p.frontier()
+	}
+	plan, err := breakpoint.Decide(&in)
+	if err != nil {
+		if p.gate == "" {
+			return fall(filters.Law, err)
+		}
+		p.o.Gates[FilterGate{Gate: filters.Law}]++ // not even the replay's markers are lawful: the client's stand
+	}
+	p.marks = plan
+	p.o.Breakpoints = BreakpointChanges{plan.Stripped, plan.Anchored, plan.Kept}
+	return nil
+}
+
+// frontier is the block at which the branch's previous outbound carried its last marker, if the prefix there is the same
+// now, else -1.
+func (p *pass) frontier() int32 {
+	f := p.b.Frontier
+	if f.Cells <= 0 || p.out == nil || int(f.Cells) >= len(p.out.ids) || p.out.ids[f.Cells] != f.ID {
+		return -1
+	}
+	seq, ok := slices.BinarySearch(p.layout.cell, f.Cells)
+	if !ok {
+		return -1
+	}
+	return int32(seq)
+}
+
+// cacheMarks are the outbound's breakpoints as entries know them.
+func (p *pass) cacheMarks() []cache.Mark {
+	ids := p.layout.base
+	if p.out != nil {
+		ids = p.out.ids
+	}
+	marks := make([]cache.Mark, 0, len(p.marks.Marks))
+	for _, m := range p.marks.Marks {
+		n := p.layout.cell[m.Seq]
+		marks = append(marks, cache.Mark{ID: ids[n], Cells: n, Msg: p.ix.Seq(m.Seq).Msg, TTL: m.TTL})
+	}
+	return marks
+}

@@ -1,0 +1,173 @@
+package state
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/pipeline/cache"
+)
+
+// Digest is a keyed 128-bit hash.
+type Digest = [16]byte
+
+// TTL is how long a session is kept after its last use, and MaxBranches how many of its branches a store returns.
+const (
+	TTL         = 14 * 24 * time.Hour
+	MaxBranches = 64
+)
+
+// Errors of a [Store].
+var (
+	ErrConflict = errors.New("state: another writer was first") // the stored Version is not the one that was read
+	ErrNotFound = errors.New("state: not found")
+)
+
+// SessionKey names one session of one tenant. Both halves are keyed digests: raw ids never become keys.
+type SessionKey struct{ Tenant, Session Digest }
+
+// ResultRef names one tool result by its call id and by the digest of the result block as the client sent it, so that a
+// result that the client changed is another result.
+type ResultRef struct {
+	Call  string
+	Block Digest
+}
+
+// Decision says which bytes stand for a result on a branch, from now on. It is never changed once it is in force.
+type Decision struct {
+	Ref          ResultRef
+	Msg          int32  // message of the result when it was decided
+	Content      []byte // JSON value that stands for the result's content
+	Out          Digest // digest of the block as it is forwarded
+	Filter       string // who decided,
+	Verdict      string // and why
+	ID           string // restore id of the original; empty where the marker mode is lossy
+	Tokens       int    // Est of the original,
+	MarkerTokens int    // and of the marker
+	At           time.Time
+}
+
+// Hold keeps a read verbatim and out of the provider's cache for a while.
+type Hold struct {
+	Ref  ResultRef
+	Turn int32 // turn of its call
+}
+
+// Frontier is the last breakpoint of the branch's previous outbound.
+type Frontier struct {
+	ID    Digest // prefix id there; zero: the outbound carried no breakpoint
+	Cells int32
+}
+
+// Branch is one conversation as the provider may have cached it.
+type Branch struct {
+	ID, Version uint64
+	Parent      uint64     // the branch that it was forked from, 0 if none
+	Key         Digest     // model, system and tools
+	Chain       []Digest   // digests of the client's messages; the chain at i is the sequence through message i
+	InForce     []Decision // in the order in which they were made
+	Held        []Hold
+	Entries     []cache.Entry // at most cache.MaxEntries
+	Frontier    Frontier
+	Requests    int
+	Moves       int
+	Last        time.Time // arrival of the last request
+}
+
+// Clone returns a copy that shares nothing that is ever written to. Decisions are immutable and stay shared.
+func (b *Branch) Clone() *Branch {
+	c := *b
+	c.Chain = slices.Clone(b.Chain)
+	c.InForce = slices.Clone(b.InForce)
+	c.Held = slices.Clone(b.Held)
+	c.Entries = slices.Clone(b.Entries)
+	return &c
+}
+
+// Head is the digest that the tenant's index knows the branch by: its first two messages. ok is false if it has fewer.
+func (b *Branch) Head() (head [2]Digest, ok bool) {
+	if len(b.Chain) < 2 {
+		return head, false
+	}
+	return [2]Digest{b.Chain[0], b.Chain[1]}, true
+}
+
+// Alive reports whether the provider may hold any prefix of the branch.
+func (b *Branch) Alive(now time.Time) bool {
+	return slices.ContainsFunc(b.Entries, func(e cache.Entry) bool { return e.Alive(now) })
+}
+
+// Unite returns stored with the activity of seen added: entries and clocks of both, chain and frontier of the later one.
+// Decisions, holds and the version are always those of stored.
+func Unite(stored, seen *Branch, now time.Time) *Branch {
+	c := stored.Clone()
+	c.Entries = cache.Unite(stored.Entries, seen.Entries, now)
+	c.Requests, c.Moves = max(stored.Requests, seen.Requests), max(stored.Moves, seen.Moves)
+	if !seen.Last.Before(stored.Last) {
+		c.Last, c.Key, c.Frontier = seen.Last, seen.Key, seen.Frontier
+		c.Chain = slices.Clone(seen.Chain)
+	}
+	return c
+}
+
+// Next returns what a store keeps when b is committed over stored, which is nil if there is nothing: decisions and holds of
+// b, the activity of both, and the version after that of b.
+func Next(stored, b *Branch) *Branch {
+	c := b.Clone()
+	if stored != nil {
+		c = Unite(stored, b, b.Last)
+		c.InForce, c.Held, c.Parent = slices.Clone(b.InForce), slices.Clone(b.Held), b.Parent
+	}
+	c.Version = b.Version + 1
+	return c
+}
+
+// Recent sorts branches by their last request, the latest first, and returns at most MaxBranches of them.
+func Recent(branches []*Branch) []*Branch {
+	slices.SortFunc(branches, func(a, b *Branch) int { return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(a.ID, b.ID)) })
+	return branches[:min(len(branches), MaxBranches)]
+}
+
+// Original is the exact raw JSON value that a marker stands for.
+type Original struct {
+	ID      string // 24 hex digits, an unguessable capability
+	Session SessionKey
+	Call    string
+	Tool    string
+	Content []byte // raw JSON: a string or a list of text blocks
+	SHA256  [32]byte
+	At      time.Time
+}
+
+// Session is what a store holds of one session.
+type Session struct {
+	Stamp    uint64 // changes with every write to any branch of the session; 0: nothing is stored
+	Branches []*Branch
+}
+
+// Store keeps branches and originals. It is safe for concurrent use by any number of processes that share it.
+// Every error but [ErrConflict] and [ErrNotFound] means that the store cannot be relied on now; of a write it leaves open
+// whether it took place. A Commit or Merge adds one to the session's stamp, more if it takes several transactions.
+type Store interface {
+	// Secret returns the server's secret of 32 bytes, made at first use and the same ever after.
+	Secret(ctx context.Context) ([]byte, error)
+	// Load returns the branches of a session, the latest first and at most MaxBranches. A record that cannot be read counts
+	// as absent.
+	Load(ctx context.Context, key SessionKey) (Session, error)
+	// Stamp returns Session.Stamp without the branches.
+	Stamp(ctx context.Context, key SessionKey) (uint64, error)
+	// Commit makes originals durable, then the branch, then syncs. It fails with ErrConflict if the stored version of the
+	// branch is not b.Version (0: nothing was committed yet); then nothing but originals was written. What is written is
+	// Next of both; b itself is not changed.
+	Commit(ctx context.Context, key SessionKey, b *Branch, originals []Original) (stamp uint64, err error)
+	// Merge unites activity with what is stored, by Unite at the time of that activity. A branch that is not stored is
+	// stored as it is. Decisions never change by Merge. It does not sync.
+	Merge(ctx context.Context, key SessionKey, branches []*Branch) (stamp uint64, err error)
+	// Heads returns the sessions of the tenant that hold, or held, a branch with these first two messages.
+	Heads(ctx context.Context, tenant Digest, head [2]Digest) ([]SessionKey, error)
+	// Original returns an original by its id, or ErrNotFound.
+	Original(ctx context.Context, id string) (*Original, error)
+	Close() error
+}
