@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"sync"
@@ -25,29 +26,26 @@ import (
 const (
 	toyHeader = "x-toy"
 	toyUpper  = "upper"  // as long as before
+	toyMark   = "mark"   // so is this, and fast
 	toyHalf   = "half"   // shorter
 	toyTwice  = "twice"  // longer
 	toyConfig = "config" // the route's config in place of the body
 	toySlow   = "slow"   // upper, a moment later
 	toyPanic  = "panic"
 	toyAdmit  = "admit" // a panic before the body
-	toyHang   = "hang" // returns long after its context ended
+	toyHang   = "hang"  // returns long after its context ended
 )
 
-// toy is an engine whose changes are easy to see. Its config says what came from the route.
-type toy struct{ release chan struct{} }
+// toy is an engine whose changes are easy to see.
+type toy struct{}
 
-func newToy(t *testing.T) toy {
-	e := toy{make(chan struct{})}
-	t.Cleanup(func() { close(e.release) })
-	return e
-}
-
-func (e toy) Request(ctx context.Context, r *pipeline.Request) *pipeline.Outcome {
+func (toy) Request(ctx context.Context, r *pipeline.Request) *pipeline.Outcome {
 	o := &pipeline.Outcome{BytesIn: len(r.Body), Format: r.Format, Session: "5e55", Duration: time.Millisecond}
 	switch r.Session {
 	case toyUpper:
 		o.Body = bytes.ToUpper(r.Body)
+	case toyMark:
+		o.Body = mark(r.Body)
 	case toySlow:
 		time.Sleep(100 * time.Millisecond)
 		o.Body = bytes.ToUpper(r.Body)
@@ -60,7 +58,8 @@ func (e toy) Request(ctx context.Context, r *pipeline.Request) *pipeline.Outcome
 	case toyPanic:
 		panic("the secret content of a body")
 	case toyHang:
-		<-e.release
+		<-ctx.Done()
+		time.Sleep(400 * time.Millisecond)
 	}
 	o.BytesOut = o.BytesIn
 	if o.Body != nil {
@@ -68,6 +67,13 @@ func (e toy) Request(ctx context.Context, r *pipeline.Request) *pipeline.Outcome
 		o.New = []pipeline.DecisionMade{{Filter: "toy", Tokens: 30, MarkerTokens: 10}}
 	}
 	return o
+}
+
+// mark changes both ends of a body.
+func mark(b []byte) []byte {
+	b = bytes.Clone(b)
+	b[0], b[len(b)-1] = 'X', 'Y'
+	return b
 }
 
 // admitToy takes what goes to .../messages. The whole config of the route becomes its name.
@@ -211,7 +217,7 @@ type world struct {
 func newWorld(t *testing.T, o extproc.Options, edit func(string) string) *world {
 	t.Helper()
 	w := &world{upstream: &echoUpstream{}, recorder: newRecorder()}
-	o.Engine, o.Admit, o.Result, o.Observer = newToy(t), admitToy, observe.Result, w.recorder
+	o.Engine, o.Admit, o.Result, o.Observer = toy{}, admitToy, observe.Result, w.recorder
 	w.Env = envoytest.Start(t, envoytest.Options{Upstream: w.upstream, Server: &o, Edit: edit})
 	return w
 }
@@ -238,16 +244,23 @@ func do(t *testing.T, c *http.Client, r *http.Request) seen {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
-	b, err := io.ReadAll(res.Body)
+	s, err := read(res)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if res.StatusCode != http.StatusOK {
-		t.Fatalf("status %d: %s", res.StatusCode, b)
-	}
-	var s seen
-	if err := json.Unmarshal(b, &s); err != nil {
-		t.Fatalf("read the upstream's answer: %v: %s", err, b)
-	}
 	return s
+}
+
+func read(res *http.Response) (s seen, err error) {
+	b, err := io.ReadAll(res.Body)
+	if err != nil {
+		return s, fmt.Errorf("read the answer: %w", err)
+	}
+	if res.StatusCode != http.StatusOK {
+		return s, fmt.Errorf("status %d: %s", res.StatusCode, b)
+	}
+	if err := json.Unmarshal(b, &s); err != nil {
+		return s, fmt.Errorf("read the upstream's answer %q: %w", b, err)
+	}
+	return s, nil
 }

@@ -53,16 +53,20 @@ type Options struct {
 	Admit        Admit
 	Result       Result
 	Observer     Observer
-	Log          *slog.Logger  // nil: nothing is logged
-	Deadline     time.Duration // of the engine, per body; 0: DefaultDeadline
-	MaxBody      int           // bytes; larger bodies pass untouched; 0: DefaultMaxBody
-	DrainDelay   time.Duration // between NOT_SERVING and the end of accepting; 0: DefaultDrainDelay
-	DrainTimeout time.Duration // for streams to end after that; 0: DefaultDrainTimeout
+	Log          *slog.Logger     // nil: nothing is logged
+	Deadline     time.Duration    // of the engine, per body; 0: DefaultDeadline
+	MaxBody      int              // bytes; larger bodies pass untouched; 0: DefaultMaxBody
+	DrainDelay   time.Duration    // between NOT_SERVING and the end of accepting; 0: DefaultDrainDelay
+	Now          func() time.Time // when a request arrives; nil: time.Now. Demos and tests play hours in seconds
+	DrainTimeout time.Duration    // for streams to end after that; 0: DefaultDrainTimeout
 }
 
 func (o Options) withDefaults() Options {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
 	}
 	if o.Deadline == 0 {
 		o.Deadline = DefaultDeadline

@@ -125,7 +125,7 @@ func (s *Server) admit(ctx context.Context, m message) (r *pipeline.Request, rea
 	if m.GetRequestHeaders().GetEndOfStream() {
 		return nil, NoBody
 	}
-	now := time.Now()
+	now := s.o.Now()
 	h := headOf(ctx, m)
 	if r, reason = s.o.Admit(h); r != nil {
 		r.ID, r.Now = h.Headers.Get("x-request-id"), now

@@ -7,4 +7,3 @@ func (e *Engine) Forget() {
 	e.sessions.Purge()
 	clear(e.dirty)
 }
-

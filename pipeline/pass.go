@@ -31,18 +31,19 @@ type pass struct {
 	shadow bool
 	at     time.Time // of the last stage mark
 
-	gate   filters.Gate // why nothing new may be decided
-	m      match
-	b      *state.Branch // working copy
-	out    *outbound
-	k      int32 // cells that the provider may hold
-	fresh  int32 // first message that was never forwarded
-	marks  breakpoint.Plan
-	held   map[int32]int32   // by result: index into b.Held
-	saved  []state.Original  // to be kept before the reply
-	news   []*state.Decision // decisions of this request
-	must   bool              // state must be durable before the reply
-	before []state.Digest    // prefix ids of the replay, without anything new
+	gate    filters.Gate // why nothing new may be decided
+	m       match
+	b       *state.Branch // working copy
+	out     *outbound
+	k       int32 // cells that the provider may hold
+	fresh   int32 // first message that was never forwarded
+	marks   breakpoint.Plan
+	held    map[int32]int32   // by result: index into b.Held
+	claimed map[int32]bool    // results that a filter wants held on
+	saved   []state.Original  // to be kept before the reply
+	news    []*state.Decision // decisions of this request
+	must    bool              // state must be durable before the reply
+	before  []state.Digest    // prefix ids of the replay, without anything new
 }
 
 // prepare works out what no attempt changes.
@@ -110,6 +111,9 @@ func (p *pass) run(ctx context.Context) error {
 	p.zones()
 	p.holds()
 	p.mark(StageReplay)
+	if p.gate == filters.NoPipeline {
+		p.unclaimed()
+	}
 	if p.gate == "" && p.side == "" {
 		if err := p.widen(ctx); err != nil {
 			return fall(filters.StoreUnavailable, err)
@@ -119,10 +123,11 @@ func (p *pass) run(ctx context.Context) error {
 			return err
 		}
 		p.mark(StagePropose)
-		if err := p.plan(proposals); err != nil {
-			return err
-		}
+		p.plan(proposals)
 		p.mark(StagePlan)
+	}
+	if p.side == "" {
+		p.overdue()
 	}
 	return p.send(ctx)
 }

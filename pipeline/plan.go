@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -22,8 +23,8 @@ type wish struct {
 // pipeline's order.
 func (p *pass) propose() ([]wish, error) {
 	v := p.view()
-	open := map[int32]bool{}
-	closed := 0
+	open, closed := map[int32]bool{}, 0
+	p.claimed = map[int32]bool{}
 	for _, c := range v.Candidates {
 		if c.Open {
 			open[c.Result] = false
@@ -46,6 +47,9 @@ func (p *pass) propose() ([]wish, error) {
 				return nil, fall(filters.FilterError, fmt.Errorf("%s broke its contract on result %d", f.Name(), prop.Result))
 			}
 			said[prop.Result] = true
+			if prop.Gate == filters.Held {
+				p.claimed[prop.Result] = true
+			}
 			switch {
 			case prop.Action == filters.None:
 				p.count(f.Name(), prop.Gate, 1)
@@ -70,15 +74,16 @@ func (p *pass) count(filter string, gate filters.Gate, n int) {
 
 // plan admits proposals: what is held or was never forwarded at once, the rest as one move, which is cold because it lies
 // beyond everything that the provider may hold.
-func (p *pass) plan(wishes []wish) error {
+func (p *pass) plan(wishes []wish) {
 	for i := range wishes {
 		w := &wishes[i]
 		if gate := p.admit(w); gate != "" {
 			p.count(w.filter, gate, 1)
 		}
 	}
+	p.unclaimed()
 	if len(p.news) == 0 {
-		return nil
+		return
 	}
 	for i := range p.b.InForce { // the slice may have moved while it grew
 		d := &p.b.InForce[i]
@@ -89,7 +94,28 @@ func (p *pass) plan(wishes []wish) error {
 		}
 	}
 	p.out.refresh()
-	return nil
+}
+
+// maxHeld is how many turns a read may be held whatever filters say, so that a route whose config stays broken does not pay
+// for a hold for ever.
+const maxHeld = 64
+
+// unclaimed releases what no filter wants held any more: the filter that held it was disabled, changed or taken out.
+func (p *pass) unclaimed() {
+	for r := range maps.Clone(p.held) {
+		if !p.claimed[r] && p.ix.Results[r].Msg < p.fresh {
+			p.release(r)
+		}
+	}
+}
+
+// overdue releases what was held for longer than any config allows.
+func (p *pass) overdue() {
+	for r := range maps.Clone(p.held) {
+		if p.ix.LastTurn()-p.ix.Results[r].Turn > maxHeld {
+			p.release(r)
+		}
+	}
 }
 
 // admit carries out one proposal, or says why not.

@@ -2,9 +2,11 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/tidemark-dev/tidemark/internal/check"
@@ -33,7 +35,7 @@ func (c *checkCommand) Run() error {
 		if c.Print {
 			return nil
 		}
-		return &exitError{exitUsage, fmt.Errorf("no file to check")}
+		return &exitError{exitUsage, errors.New("no file to check")}
 	}
 	report, err := check.Files(c.Files, knownFilters())
 	if err != nil {
@@ -52,12 +54,13 @@ func (c *checkCommand) write(w io.Writer, report *check.Report) error {
 	if c.Output == "json" {
 		return writeJSON(w, report)
 	}
+	var lines strings.Builder
 	for _, f := range report.Findings {
-		fmt.Fprintln(w, f)
+		lines.WriteString(f.String() + "\n")
 	}
 	errs := report.Errors()
-	_, err := fmt.Fprintf(w, "%d server configs, %d route configs, %d ext_proc filters: %d errors, %d warnings\n",
-		report.Servers, report.Routes, report.Filters, errs, len(report.Findings)-errs)
+	_, err := fmt.Fprintf(w, "%s%d server configs, %d route configs, %d ext_proc filters: %d errors, %d warnings\n",
+		lines.String(), report.Servers, report.Routes, report.Filters, errs, len(report.Findings)-errs)
 	return err
 }
 
@@ -76,7 +79,9 @@ func (c *checkCommand) print(w io.Writer) error {
 		if err != nil {
 			return fmt.Errorf("print %s: %w", s.Key, err)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\n", s.Key, value, s.Origin)
+		if _, err := fmt.Fprintf(t, "%s\t%s\t%s\n", s.Key, value, s.Origin); err != nil {
+			return fmt.Errorf("print %s: %w", s.Key, err)
+		}
 	}
 	return t.Flush()
 }

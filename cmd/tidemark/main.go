@@ -17,10 +17,13 @@ import (
 
 // commands are tidemark's commands. A command is a struct of flags with a method Run.
 type commands struct {
-	Serve   serveCommand     `cmd:"" help:"Serve Envoy as an ext_proc filter."`
-	Check   checkCommand     `cmd:"" help:"Check tidemark's config and Envoy's before they are deployed."`
-	Health  healthCommand    `cmd:"" help:"Ask a running server whether it is ready; for container probes."`
-	Version kong.VersionFlag `help:"Print the version."`
+	Serve   serveCommand      `cmd:"" help:"Serve Envoy as an ext_proc filter."`
+	Check   checkCommand      `cmd:"" help:"Check tidemark's config and Envoy's before they are deployed."`
+	Demo    demoCommand       `cmd:"" help:"Play a coding session through a real Envoy, three ways."`
+	Replay  replayCommand     `cmd:"" help:"Play recorded sessions through the engine and report what it did."`
+	Health  healthCommand     `cmd:"" help:"Ask a running server whether it is ready; for container probes."`
+	Filter  demoFilterCommand `cmd:"" name:"demo-filter" hidden:""`
+	Version kong.VersionFlag  `help:"Print the version."`
 }
 
 // Exit codes.

@@ -33,12 +33,13 @@ const closing = 5 * time.Second
 func (c *serveCommand) Run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	return serve(ctx, c.sources())
+	return serve(ctx, c.sources(), time.Now)
 }
 
 // server is what a running tidemark is made of.
 type server struct {
 	sources   serverconfig.Sources
+	now       func() time.Time     // when a request arrives
 	config    *serverconfig.Loaded // as it was at the start: some keys count until the end
 	log       *slog.Logger
 	level     *slog.LevelVar
@@ -49,14 +50,11 @@ type server struct {
 	extproc   *extproc.Server
 }
 
-// serve runs a server until ctx ends.
-func serve(ctx context.Context, sources serverconfig.Sources) error {
-	s := &server{sources: sources, level: new(slog.LevelVar), metrics: observe.NewMetrics(version()), admission: &admission{}}
+// serve runs a server until ctx ends. now is the clock of requests.
+func serve(ctx context.Context, sources serverconfig.Sources, now func() time.Time) error {
+	s := &server{sources: sources, now: now, level: new(slog.LevelVar), metrics: observe.NewMetrics(version()), admission: &admission{}}
 	s.log = slog.New(slog.DiscardHandler)
-	s.sources.OnRouteError = func(route string, from routeconfig.Source, err error) {
-		s.metrics.RouteConfigFailed(string(from))
-		s.log.Error("route config cannot be used, its route replays only", "route", route, "source", string(from), "error", err)
-	}
+	s.sources.OnRouteError = s.routeFailed
 	l, err := serverconfig.Load(s.sources)
 	s.metrics.ConfigLoaded(hashOf(l), err, time.Now())
 	if err != nil {
@@ -72,12 +70,18 @@ func serve(ctx context.Context, sources serverconfig.Sources) error {
 	return errors.Join(err, s.store.Close())
 }
 
+// routeFailed reports a route config that cannot be used.
+func (s *server) routeFailed(route string, from routeconfig.Source, err error) {
+	s.metrics.RouteConfigFailed(string(from))
+	s.log.Error("route config cannot be used, its route replays only", "route", route, "source", string(from), "error", err)
+}
+
 // openStore opens the store that the state key names.
 func openStore(where string, m *observe.Metrics) (state.Store, error) {
 	if where == serverconfig.Memory {
 		return m.Store("memory", memory.New()), nil
 	}
-	s, err := badgerdb.Open(where)
+	s, err := badgerdb.Open(where, badgerdb.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +90,7 @@ func openStore(where string, m *observe.Metrics) (state.Store, error) {
 
 // run serves with the store open. When it returns, no request runs and what was pending is written.
 func (s *server) run(ctx context.Context) (err error) {
-	s.engine, err = pipeline.New(ctx, s.store, pipeline.Options{Log: s.log, Start: time.Now()})
+	s.engine, err = pipeline.New(ctx, s.store, pipeline.Options{Log: s.log, Start: s.now()})
 	if err != nil {
 		return fmt.Errorf("start engine: %w", err)
 	}
@@ -105,9 +109,10 @@ func (s *server) run(ctx context.Context) (err error) {
 	}
 	s.extproc = extproc.New(extproc.Options{
 		Engine: s.engine, Admit: s.admission.admit, Result: observe.Result, Observer: observer{s.metrics, s.log}, Log: s.log,
-		Deadline: s.config.Deadline, MaxBody: s.config.MaxBodyBytes, DrainDelay: s.config.DrainDelay, DrainTimeout: s.config.DrainTimeout,
+		Now: s.now, Deadline: s.config.Deadline, MaxBody: s.config.MaxBodyBytes,
+		DrainDelay: max(s.config.DrainDelay, 1), DrainTimeout: max(s.config.DrainTimeout, 1), // 0 would mean their defaults
 	})
-	s.log.Info("serving", "listen", grpcListener.Addr().String(), "admin", adminListener.Addr().String(), "state", s.config.Redacted()["state"], "config", s.config.Hash)
+	s.log.InfoContext(ctx, "serving", "listen", grpcListener.Addr().String(), "admin", adminListener.Addr().String(), "state", s.config.Redacted()["state"], "config", s.config.Hash)
 	return s.together(ctx, grpcListener, adminListener)
 }
 
@@ -134,7 +139,7 @@ func (s *server) together(ctx context.Context, grpcListener, adminListener net.L
 		g.Go(func() error { return s.watch(ctx) })
 	}
 	err := g.Wait()
-	s.log.Info("stopped")
+	s.log.InfoContext(ctx, "stopped")
 	return err
 }
 

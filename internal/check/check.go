@@ -148,7 +148,7 @@ func (c *checker) servers(filters []routeconfig.Filter) error {
 		l, faults := serverconfig.FromNode(d.root, serverconfig.Sources{File: d.file, Filters: filters})
 		for _, f := range faults {
 			c.report.Findings = append(c.report.Findings, &Finding{
-				File: d.file, Line: f.Line + d.lines, Col: f.Col + d.cols, Severity: Error, Rule: ServerConfig, Message: f.Problem.Error(),
+				File: d.file, Line: f.Line + d.lines, Col: f.Col + d.cols, Severity: Error, Rule: ServerConfig, Message: f.Problem.String(),
 			})
 		}
 		if len(faults) == 0 && c.server == nil {

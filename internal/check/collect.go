@@ -1,6 +1,7 @@
 package check
 
 import (
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -79,12 +80,12 @@ func (c *checker) collectFilter(d *document, m *yaml.Node, up []*yaml.Node) {
 	}
 	f := &filter{location: location{d, config}}
 	around := m
-	for i := len(up) - 1; i >= 0; i-- {
+	for _, u := range slices.Backward(up) {
 		switch {
-		case f.hcm == nil && get(up[i], "http_filters") != nil:
-			f.hcm = up[i]
-		case f.hcm != nil && get(up[i], "filter_chains") != nil && f.listener == nil:
-			f.listener = up[i]
+		case f.hcm == nil && get(u, "http_filters") != nil:
+			f.hcm = u
+		case f.hcm != nil && get(u, "filter_chains") != nil && f.listener == nil:
+			f.listener = u
 		}
 	}
 	if len(up) > 0 && get(up[len(up)-1], "typed_config") == m {
@@ -167,7 +168,7 @@ func (c *checker) routeText(d *document, value *yaml.Node) {
 // problems notes what is wrong with a route config: at the keys of tree, or at one node if they are inside a string.
 func (c *checker) problems(d *document, at, tree *yaml.Node, ps routeconfig.Problems) {
 	for _, p := range ps {
-		n, severity, text := at, Error, p.Error()
+		n, severity, text := at, Error, p.String()
 		if tree != nil {
 			n = routeconfig.Locate(tree, p.Path)
 		}

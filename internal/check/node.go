@@ -2,6 +2,7 @@ package check
 
 import (
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,25 +24,33 @@ func get(n *yaml.Node, path ...string) *yaml.Node {
 }
 
 func member(n *yaml.Node, key string) *yaml.Node {
-	var merged *yaml.Node
-	other := camel(key)
 	for k, v := range pairs(n) {
-		switch k.Value {
-		case key, other:
+		if k.Value == key || k.Value == camel(key) {
 			return v
-		case "<<":
-			merged = v
 		}
 	}
-	if merged == nil {
+	return inherited(n, key, map[*yaml.Node]bool{})
+}
+
+// inherited looks for a key in what is merged into a mapping. A mapping may be merged into itself.
+func inherited(n *yaml.Node, key string, seen map[*yaml.Node]bool) *yaml.Node {
+	if seen[n] {
 		return nil
 	}
-	if merged.Kind != yaml.SequenceNode {
-		return member(merged, key)
-	}
-	for _, m := range merged.Content {
-		if v := member(m, key); v != nil {
-			return v
+	seen[n] = true
+	for k, v := range pairs(n) {
+		if k.Value != "<<" {
+			continue
+		}
+		for _, m := range append(items(v), v) {
+			for k, v := range pairs(m) {
+				if k.Value == key || k.Value == camel(key) {
+					return v
+				}
+			}
+			if found := inherited(m, key, seen); found != nil {
+				return found
+			}
 		}
 	}
 	return nil
@@ -167,7 +176,7 @@ func (w *walker) walk(n *yaml.Node, up []*yaml.Node) {
 	w.seen[n] = true
 	if n.Kind == yaml.MappingNode {
 		w.visit(n, up)
-		up = append(up[:len(up):len(up)], n)
+		up = append(slices.Clip(up), n)
 	}
 	for _, c := range n.Content {
 		w.walk(c, up)

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -102,9 +103,9 @@ func (c *checker) filterOf(up []*yaml.Node) *filter {
 
 // around is the nearest mapping that has the key.
 func around(up []*yaml.Node, key string) *yaml.Node {
-	for i := len(up) - 1; i >= 0; i-- {
-		if get(up[i], key) != nil {
-			return up[i]
+	for _, u := range slices.Backward(up) {
+		if get(u, key) != nil {
+			return u
 		}
 	}
 	return nil

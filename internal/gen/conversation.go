@@ -118,34 +118,50 @@ func (c *Conversation) Ends() (ends []int) {
 	return ends
 }
 
-// Unmark takes every breakpoint away, inside results too.
+// Unmark takes every breakpoint away, inside blocks too.
 func (c *Conversation) Unmark() {
 	c.TopMarker = NoMarker
-	for _, area := range [][]Block{c.System, c.Tools} {
-		for i := range area {
-			area[i].Marker = NoMarker
-		}
-	}
+	unmark(c.System)
+	unmark(c.Tools)
 	for i := range c.Messages {
-		for j := range c.Messages[i].Blocks {
-			b := &c.Messages[i].Blocks[j]
-			b.Marker = NoMarker
-			if parts, ok := b.Get("content").(List); ok {
-				b.Set("content", unmarked(parts))
-			}
-		}
+		unmark(c.Messages[i].Blocks)
 	}
 }
 
-func unmarked(parts List) List {
-	parts = slices.Clone(parts)
-	for i := range parts {
-		if p, ok := parts[i].(Block); ok {
-			p.Marker = NoMarker
-			parts[i] = p
-		}
+func unmark(blocks []Block) {
+	for i := range blocks {
+		blocks[i] = blocks[i].unmarked()
 	}
-	return parts
+}
+
+// unmarked is the block without breakpoints. What it shares with clones is copied.
+func (b Block) unmarked() Block {
+	b.Marker, b.Members = NoMarker, b.Members.unmarked()
+	return b
+}
+
+func (o Object) unmarked() Object {
+	o = slices.Clone(o)
+	for i := range o {
+		o[i].Value = unmarked(o[i].Value)
+	}
+	return o
+}
+
+func unmarked(v any) any {
+	switch v := v.(type) {
+	case Block:
+		return v.unmarked()
+	case Object:
+		return v.unmarked()
+	case List:
+		v = slices.Clone(v)
+		for i := range v {
+			v[i] = unmarked(v[i])
+		}
+		return v
+	}
+	return v
 }
 
 // Mark takes every breakpoint away and sets them as coding agents do: one on the last system block, one on the last block

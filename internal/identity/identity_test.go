@@ -142,7 +142,7 @@ func TestAgentAndClass(t *testing.T) {
 }
 
 func TestBypassOnlyByTrue(t *testing.T) {
-	for value, want := range map[string]bool{"": false, "true": true, " True": true, "1": false, "false": false, "true,true": false} {
+	for value, want := range map[string]bool{"": false, "true": true, "True\t": true, "1": false, "false": false, "true,true": false} {
 		if got := identity.Of(headers{"x-tidemark-bypass": value}.get, &identity.Settings{}).Bypass; got != want {
 			t.Errorf("%q: %t", value, got)
 		}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -28,7 +30,7 @@ type Check struct {
 func (m *Metrics) Admin(config func() any, checks ...Check) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.Registry, promhttp.HandlerOpts{Registry: m.Registry}))
-	alive := func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") }
+	alive := func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "ok") }
 	mux.HandleFunc("GET /livez", alive)
 	mux.HandleFunc("GET /healthz", alive)
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) { ready(w, r, checks) })
@@ -51,11 +53,13 @@ func ready(w http.ResponseWriter, r *http.Request, checks []Check) {
 		}
 	}
 	if len(failing) == 0 {
-		fmt.Fprintln(w, "ok")
+		say(w, http.StatusOK, "ok")
 		return
 	}
-	w.WriteHeader(http.StatusServiceUnavailable)
-	for _, f := range failing {
-		fmt.Fprintln(w, f)
-	}
+	say(w, http.StatusServiceUnavailable, strings.Join(failing, "\n"))
+}
+
+func say(w http.ResponseWriter, status int, text string) {
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, text+"\n") // the client went away
 }

@@ -28,16 +28,17 @@ func NewLogger(w io.Writer, level slog.Leveler, format string) *slog.Logger {
 }
 
 func redact(_ []string, a slog.Attr) slog.Attr {
-	switch a.Value.Kind() {
-	case slog.KindString:
+	if a.Value.Kind() == slog.KindString {
 		a.Value = slog.StringValue(short(a.Value.String()))
-	case slog.KindAny:
-		v := a.Value.Any()
-		if err, ok := v.(error); ok {
-			a.Value = slog.StringValue(short(err.Error()))
-		} else if t := reflect.TypeOf(v); t != nil && t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8 {
-			a.Value = slog.StringValue(fmt.Sprintf("[%d bytes]", reflect.ValueOf(v).Len()))
-		}
+	}
+	if a.Value.Kind() != slog.KindAny {
+		return a
+	}
+	v := a.Value.Any()
+	if err, ok := v.(error); ok {
+		a.Value = slog.StringValue(short(err.Error()))
+	} else if t := reflect.TypeOf(v); t != nil && t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8 {
+		a.Value = slog.StringValue(fmt.Sprintf("[%d bytes]", reflect.ValueOf(v).Len()))
 	}
 	return a
 }

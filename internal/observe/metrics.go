@@ -10,6 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"google.golang.org/grpc/codes"
+
+	"github.com/tidemark-dev/tidemark/filters"
 )
 
 // Bounds of labels whose values come from outside the code.
@@ -32,7 +34,8 @@ type Metrics struct {
 	inbound, outbound                     *prometheus.CounterVec
 	removed, replayed, shadowed           *prometheus.CounterVec
 	moves, breakpoints, prefixes, latches *prometheus.CounterVec
-	desyncs, deadlines, proofs, panics    prometheus.Counter
+	desyncs                               prometheus.Counter
+	faulty                                map[filters.Gate]prometheus.Counter // gates that are somebody's fault
 	duration, stages                      *prometheus.HistogramVec
 	storeOps                              *prometheus.CounterVec
 	storeTime                             *prometheus.HistogramVec
@@ -190,9 +193,12 @@ func (r registerer) requests(m *Metrics) {
 	m.prefixes = r.counterVec("prefix_changes_total", "Outbounds that lost bytes of a live cache entry; declared=\"false\" must stay 0.", "declared")
 	m.latches = r.counterVec("latches_total", "Decisions that were stored, lost to another replica, or replayed.", "result")
 	m.desyncs = r.counter("desyncs_total", "Requests for which something may be in force that could not be replayed.")
-	m.deadlines = r.counter("deadline_exceeded_total", "Requests without time left to decide.")
-	m.proofs = r.counter("proof_failures_total", "Requests whose new edits could not be proven.")
-	m.panics = r.counter("panics_total", "Contained panics; must stay 0.")
+	m.faulty = map[filters.Gate]prometheus.Counter{
+		filters.Deadline:    r.counter("deadline_exceeded_total", "Requests without time left to decide."),
+		filters.ProofFailed: r.counter("proof_failures_total", "Requests whose new edits could not be proven."),
+		filters.Panic:       r.counter("panics_total", "Contained panics; must stay 0."),
+		filters.Conflict:    m.latches.WithLabelValues("lost"),
+	}
 	m.duration = r.histogramVec("processing_duration_seconds", "Time that tidemark took.", requestBuckets, "phase", "outcome")
 	m.stages = r.histogramVec("stage_duration_seconds", "Time by part of a request's way.", requestBuckets, "stage")
 }

@@ -62,7 +62,7 @@ func everything() *observe.Metrics {
 	for _, g := range []filters.Gate{filters.Panic, filters.Deadline, filters.ProofFailed, filters.Conflict} {
 		m.Request(r, &pipeline.Outcome{Gate: g, Desync: true, Undeclared: true})
 	}
-	m.Request(r, &pipeline.Outcome{Gate: filters.Shadow, Shadow: outcome()})
+	m.Request(r, &pipeline.Outcome{Gate: filters.Shadow, Gates: map[pipeline.FilterGate]int{{Gate: filters.Shadow}: 1}, Shadow: outcome()})
 	m.Began()
 	m.Began()
 	m.Ended(time.Second, codes.OK)
@@ -127,7 +127,8 @@ func TestRequestIsCounted(t *testing.T) {
 		"tidemark_requests_total{format=unknown,mode=active,outcome=error,route=chat} 4",
 		"tidemark_requests_total{format=unknown,mode=active,outcome=identity,route=chat} 1",
 		"tidemark_gates_total{filter=readlifecycle,gate=fresh_read} 4",
-		"tidemark_gates_total{filter=,gate=shadow} 1",
+		"tidemark_gates_total{filter=,gate=shadow} 1", // also where it is among Outcome.Gates
+		"tidemark_gates_total{filter=,gate=panic} 1",
 		"tidemark_inbound_bytes_total{format=anthropic.messages,route=chat} 4000",
 		"tidemark_outbound_bytes_total{format=anthropic.messages,route=chat} 1500",
 		"tidemark_removed_tokens_total{basis=estimated,filter=readlifecycle,route=chat} 720",

@@ -8,7 +8,6 @@ import (
 
 	"google.golang.org/protobuf/types/known/structpb"
 
-	"github.com/tidemark-dev/tidemark/filters"
 	"github.com/tidemark-dev/tidemark/pipeline"
 )
 
@@ -27,7 +26,7 @@ func (m *Metrics) Request(r *pipeline.Request, o *pipeline.Outcome) {
 			m.stages.WithLabelValues(pipeline.Stage(i).String()).Observe(d.Seconds())
 		}
 	}
-	if o.Gate != "" {
+	if _, counted := o.Gates[pipeline.FilterGate{Gate: o.Gate}]; o.Gate != "" && !counted {
 		m.gates.WithLabelValues("", string(o.Gate)).Inc()
 	}
 	for g, n := range o.Gates {
@@ -46,15 +45,8 @@ func (m *Metrics) faults(o *pipeline.Outcome) {
 	if o.Desync {
 		m.desyncs.Inc()
 	}
-	switch o.Gate {
-	case filters.Panic:
-		m.panics.Inc()
-	case filters.ProofFailed:
-		m.proofs.Inc()
-	case filters.Deadline:
-		m.deadlines.Inc()
-	case filters.Conflict:
-		m.latches.WithLabelValues("lost").Inc()
+	if c, ok := m.faulty[o.Gate]; ok {
+		c.Inc()
 	}
 }
 

@@ -164,3 +164,29 @@ func record(n int, r *Request, o *pipeline.Outcome) *turn {
 	}
 	return t
 }
+
+// Sum adds up reports.
+func Sum(reports []*Report) *Report {
+	t := &Report{Session: fmt.Sprintf("%d sessions", len(reports)), Decisions: map[string]int{}, Gates: map[string]int{}}
+	for _, r := range reports {
+		t.Requests += r.Requests
+		t.TokensIn += r.TokensIn
+		t.TokensOut += r.TokensOut
+		t.BytesIn += r.BytesIn
+		t.BytesOut += r.BytesOut
+		t.Holds += r.Holds
+		t.Matured += r.Matured
+		t.Moves += r.Moves
+		t.MovedTokens += r.MovedTokens
+		t.Undeclared += r.Undeclared
+		t.Desyncs += r.Desyncs
+		t.EngineMicros += r.EngineMicros
+		for k, n := range r.Decisions {
+			t.Decisions[k] += n
+		}
+		for k, n := range r.Gates {
+			t.Gates[k] += n
+		}
+	}
+	return t
+}

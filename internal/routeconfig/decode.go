@@ -78,15 +78,13 @@ func convert(from, to reflect.Type, v any) (any, error) {
 	case reflect.TypeFor[Tenant]():
 		return tenant(v)
 	}
-	switch to.Kind() {
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+	switch {
+	case to.Kind() >= reflect.Int && to.Kind() <= reflect.Int64:
 		return whole(v)
-	case reflect.Float32, reflect.Float64:
+	case to.Kind() == reflect.Float32 || to.Kind() == reflect.Float64:
 		return number(v)
-	case reflect.String:
-		if to != reflect.TypeFor[string]() && from.Kind() == reflect.Bool {
-			return word(v), nil
-		}
+	case to.Kind() == reflect.String && to != reflect.TypeFor[string]() && from.Kind() == reflect.Bool:
+		return word(v), nil
 	}
 	return v, nil
 }
@@ -180,9 +178,10 @@ func number(v any) (any, error) {
 
 // flatten takes joined errors apart.
 func flatten(err error) []error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // the joined error itself is taken apart.
-		var all []error
-		for _, e := range joined.Unwrap() {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		parts := joined.Unwrap()
+		all := make([]error, 0, len(parts))
+		for _, e := range parts {
 			all = append(all, flatten(e)...)
 		}
 		return all
@@ -195,8 +194,7 @@ func flatten(err error) []error {
 
 func typeProblem(err error, in map[string]any) *Problem {
 	p := &Problem{Text: err.Error()}
-	var at *mapstructure.DecodeError
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*mapstructure.DecodeError](err); ok {
 		p.Path, p.Text = segments(at.Name(), in), at.Unwrap().Error()
 	}
 	var words *wordError
@@ -215,15 +213,11 @@ func typeProblem(err error, in map[string]any) *Problem {
 }
 
 func kindName(k reflect.Kind) string {
-	switch k {
-	case reflect.Bool:
-		return "true or false"
-	case reflect.String:
-		return "a string"
-	case reflect.Slice:
-		return "a list"
-	case reflect.Map, reflect.Struct:
-		return "a mapping"
+	names := map[reflect.Kind]string{
+		reflect.Bool: "true or false", reflect.String: "a string", reflect.Slice: "a list", reflect.Map: "a mapping", reflect.Struct: "a mapping",
+	}
+	if n, ok := names[k]; ok {
+		return n
 	}
 	return "a number"
 }

@@ -83,17 +83,19 @@ func plain(v reflect.Value) any {
 	case fmt.Stringer: // a mode, a duration
 		return x.String()
 	}
-	switch v.Kind() {
-	case reflect.String:
+	switch k := v.Kind(); {
+	case k == reflect.String:
 		return v.String()
-	case reflect.Struct:
+	case k == reflect.Struct:
 		return Plain(v.Addr().Interface())
-	case reflect.Slice:
+	case k == reflect.Slice:
 		list := make([]any, v.Len())
 		for i := range list {
 			list[i] = plain(v.Index(i))
 		}
 		return list
+	case k == reflect.Map && v.IsNil():
+		return map[string]any{}
 	}
 	return v.Interface()
 }

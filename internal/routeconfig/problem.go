@@ -1,6 +1,7 @@
 package routeconfig
 
 import (
+	"errors"
 	"strings"
 )
 
@@ -24,7 +25,8 @@ func (p *Problem) Place() string {
 	return b.String()
 }
 
-func (p *Problem) Error() string {
+// String is the problem on one line: its place, what is wrong, what is accepted.
+func (p *Problem) String() string {
 	s := p.Text
 	if place := p.Place(); place != "" {
 		s = place + ": " + s
@@ -38,20 +40,16 @@ func (p *Problem) Error() string {
 // Problems are all things that are wrong with a config, in a fixed order.
 type Problems []*Problem
 
-func (ps Problems) Error() string {
-	texts := make([]string, len(ps))
-	for i, p := range ps {
-		texts[i] = p.Error()
-	}
-	return strings.Join(texts, " | ")
-}
-
 // Err is nil if nothing is wrong.
 func (ps Problems) Err() error {
 	if len(ps) == 0 {
 		return nil
 	}
-	return ps
+	texts := make([]string, len(ps))
+	for i, p := range ps {
+		texts[i] = p.String()
+	}
+	return errors.New(strings.Join(texts, " | "))
 }
 
 // Under returns the problems as seen from further up.

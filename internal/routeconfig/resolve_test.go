@@ -19,15 +19,17 @@ import (
 )
 
 func known() []routeconfig.Filter {
-	var out []routeconfig.Filter
-	for _, s := range all.Specs() {
-		out = append(out, routeconfig.Filter(s))
+	specs := all.Specs()
+	out := make([]routeconfig.Filter, len(specs))
+	for i, s := range specs {
+		out[i] = routeconfig.Filter(s)
 	}
 	return out
 }
 
 // resolver returns one whose server config has the pipeline "coding", and the errors that it reports.
-func resolver(t testing.TB) (*routeconfig.Resolver, func() []string) {
+func resolver(tb testing.TB) (*routeconfig.Resolver, func() []string) {
+	tb.Helper()
 	var mu sync.Mutex
 	var reported []string
 	r, problems := routeconfig.New(routeconfig.Options{
@@ -45,7 +47,7 @@ func resolver(t testing.TB) (*routeconfig.Resolver, func() []string) {
 		},
 	})
 	if len(problems) > 0 {
-		t.Fatal(problems)
+		tb.Fatal(problems)
 	}
 	return r, func() []string {
 		mu.Lock()
@@ -54,18 +56,19 @@ func resolver(t testing.TB) (*routeconfig.Resolver, func() []string) {
 	}
 }
 
-func metadata(t testing.TB, m map[string]any) *structpb.Struct {
+func metadata(tb testing.TB, m map[string]any) *structpb.Struct {
+	tb.Helper()
 	s, err := structpb.NewStruct(m)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return s
 }
 
 func names(r *routeconfig.Route) string {
-	var out []string
-	for _, f := range r.Config.Filters {
-		out = append(out, f.Name())
+	out := make([]string, len(r.Config.Filters))
+	for i, f := range r.Config.Filters {
+		out[i] = f.Name()
 	}
 	return strings.Join(out, " ")
 }
@@ -258,7 +261,7 @@ func TestServerConfigProblemsHavePaths(t *testing.T) {
 	want := "pipelines.a.pipeline: must be a list of filters" +
 		" | pipelines.b.mode: not one of the known words; accepted: active, shadow, off" +
 		" | default.pipeline: no pipeline of that name; accepted: b"
-	if got := problems.Error(); got != want {
+	if got := problems.Err().Error(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }

@@ -48,18 +48,15 @@ func Locate(n *yaml.Node, path []string) *yaml.Node {
 
 // child returns key and value of one step; of a list, the element is both.
 func child(n *yaml.Node, step string) (key, value *yaml.Node) {
-	switch n.Kind {
-	case yaml.MappingNode:
+	if n.Kind == yaml.MappingNode {
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			if n.Content[i].Value == step {
 				return n.Content[i], n.Content[i+1]
 			}
 		}
-	case yaml.SequenceNode:
-		i, err := strconv.Atoi(strings.Trim(step, "[]"))
-		if err == nil && i >= 0 && i < len(n.Content) {
-			return n.Content[i], n.Content[i]
-		}
+	}
+	if i, err := strconv.Atoi(strings.Trim(step, "[]")); err == nil && n.Kind == yaml.SequenceNode && i >= 0 && i < len(n.Content) {
+		return n.Content[i], n.Content[i]
 	}
 	return nil, nil
 }

@@ -55,11 +55,12 @@ type Fault struct {
 	Problem   *routeconfig.Problem
 }
 
-func (f *Fault) Error() string {
+// String is the fault on one line, in the form that editors and CI systems read.
+func (f *Fault) String() string {
 	if f.Line > 0 {
 		return fmt.Sprintf("%s:%d:%d: %s", f.Where, f.Line, f.Col, f.Problem)
 	}
-	return f.Where + ": " + f.Problem.Error()
+	return f.Where + ": " + f.Problem.String()
 }
 
 // EnvName is the environment variable of a key.
@@ -70,7 +71,7 @@ func EnvName(key string) string {
 // FlagName is the flag of a key, for those that have one.
 func FlagName(key string) string { return "--" + strings.ReplaceAll(key, ".", "-") }
 
-// Load reads the config. The error joins one [Fault] per thing that is wrong.
+// Load reads the config. The error has a line for each [Fault].
 func Load(s Sources) (*Loaded, error) {
 	var root *yaml.Node
 	if s.File != "" {
@@ -85,7 +86,7 @@ func Load(s Sources) (*Loaded, error) {
 	l, faults := FromNode(root, s)
 	errs := make([]error, len(faults))
 	for i, f := range faults {
-		errs[i] = f
+		errs[i] = errors.New(f.String())
 	}
 	return l, errors.Join(errs...)
 }
@@ -222,13 +223,14 @@ type Setting struct {
 // Settings lists every key with its effective value and where it came from, without credentials.
 func (l *Loaded) Settings() []Setting {
 	redacted := l.Redacted()
-	var out []Setting
-	for _, k := range routeconfig.Describe(&l.Config) {
+	keys := routeconfig.Describe(&l.Config)
+	out := make([]Setting, 0, len(keys))
+	for _, k := range keys {
 		var v any = redacted
-		for _, step := range strings.Split(k.Name, ".") {
+		for step := range strings.SplitSeq(k.Name, ".") {
 			v = v.(map[string]any)[step]
 		}
 		out = append(out, Setting{k.Name, v, l.Origins[k.Name].String()})
 	}
-	return slices.Clip(out)
+	return out
 }

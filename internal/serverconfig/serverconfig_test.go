@@ -19,9 +19,10 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func known() []routeconfig.Filter {
-	var out []routeconfig.Filter
-	for _, s := range all.Specs() {
-		out = append(out, routeconfig.Filter(s))
+	specs := all.Specs()
+	out := make([]routeconfig.Filter, len(specs))
+	for i, s := range specs {
+		out[i] = routeconfig.Filter(s)
 	}
 	return out
 }
@@ -35,6 +36,7 @@ func write(t *testing.T, path, text string) string {
 }
 
 func file(t *testing.T, text string) string {
+	t.Helper()
 	return write(t, filepath.Join(t.TempDir(), "tidemark.yaml"), text)
 }
 
@@ -99,7 +101,7 @@ func TestFaultsSayWhere(t *testing.T) {
 		"lissen: :1":                              `FILE:1:1: lissen: unknown key; accepted: listen, admin, state, log, deadline, max_body_bytes, drain_delay, drain_timeout, mode, default, pipelines`,
 		"log:\n  level: loud":                     `FILE:2:3: log.level: not one of the known words; accepted: debug, info, warn, error`,
 		"log: loud":                               `FILE:1:1: log: must be a mapping`,
-		"log: {levle: info}":                      `FILE:1:7: log.levle: unknown key; accepted: level, format`,
+		"log: {lewel: info}":                      `FILE:1:7: log.lewel: unknown key; accepted: level, format`,
 		"deadline: 150":                           `FILE:1:1: deadline: must be a duration with its unit, such as 150ms or 5m`,
 		"deadline: 0s":                            `FILE:1:1: deadline: must be above 0`,
 		"max_body_bytes: 1e9":                     `FILE:1:1: max_body_bytes: must be from 1 to 67108864`,

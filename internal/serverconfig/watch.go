@@ -40,7 +40,10 @@ func Watch(ctx context.Context, file string, demand <-chan os.Signal, changed fu
 			changed()
 		case <-w.Events:
 			quiet.Reset(settle)
-		case <-w.Errors: // events were lost
+		case _, open := <-w.Errors: // events were lost
+			if !open {
+				return nil
+			}
 			quiet.Reset(settle)
 		case <-quiet.C:
 			if d := digest(file); d != last {

@@ -19,6 +19,7 @@ type loop struct {
 }
 
 func newLoop(t *testing.T, model string, opts Options) *loop {
+	t.Helper()
 	return &loop{t: t, sim: New(opts), model: model, messages: []string{user(hi)}, header: http.Header{"Anthropic-Beta": {betaBinding}}}
 }
 
@@ -50,8 +51,9 @@ func replace(i int, old, with string) func([]string) {
 func withoutThinking(messages ...int) func([]string) {
 	return func(m []string) {
 		for _, i := range messages {
-			from := strings.Index(m[i], `{"type":"thinking"`)
-			m[i] = m[i][:from] + m[i][strings.Index(m[i], `{"type":"tool_use"`):]
+			before, _, _ := strings.Cut(m[i], `{"type":"thinking"`)
+			_, after, _ := strings.Cut(m[i], `{"type":"tool_use"`)
+			m[i] = before + `{"type":"tool_use"` + after
 		}
 	}
 }

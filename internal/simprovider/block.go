@@ -159,14 +159,14 @@ func newContent(n *node, who lead, path string) (*block, *flaw) {
 		b.id, _ = n.str("id")
 	case "tool_result":
 		b.id, _ = n.str("tool_use_id")
-		return b, b.result(n.get("content"), path)
+		f = b.result(n.get("content"), path)
 	case "thinking":
 		b.signature, _ = n.str("signature")
 		b.thought = sum(n.without("signature").encode(nil, true))
 	case "redacted_thinking":
 		b.signature, _ = n.str("data")
 	}
-	return b, nil
+	return b, f
 }
 
 func requires(n *node, path, name string, kind byte) *flaw {

@@ -59,7 +59,7 @@ const sweepAt = 4096
 // hit returns the block where the longest entry ends that a breakpoint of the prompt reaches, -1 without one.
 func (w workspace) hit(p *prompt, at time.Time) int {
 	for _, m := range slices.Backward(p.marks) {
-		for i := m.at; i >= 0 && p.place[m.at]-p.place[i] < lookback; i-- {
+		for i := m.at; i >= 0 && p.position[m.at]-p.position[i] < lookback; i-- {
 			if w[p.prefix[i]].readable(at) {
 				return i
 			}
@@ -68,7 +68,7 @@ func (w workspace) hit(p *prompt, at time.Time) int {
 	return -1
 }
 
-// call reads and writes the cache for a prompt that arrived at at and whose response begins at first.
+// call reads and writes the cache for a prompt that arrived at the time at and whose response begins at first.
 //
 // Where lifetimes are mixed the bill is: A the longest hit, B the last 1h breakpoint after it, C the last breakpoint; A is
 // read, B-A written for an hour, C-B for five minutes. Breakpoints below the minimum count for nothing.

@@ -3,6 +3,8 @@ package simprovider
 import (
 	"fmt"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -52,7 +54,7 @@ func TestLookback(t *testing.T) {
 		must(t, s, conv(modern, "", user(sized("old", 1100, mark5m))), nil, start)
 		list := []string{old}
 		for i := 2; i < positions; i++ {
-			list = append(list, sized(fmt.Sprint(i), 10))
+			list = append(list, sized(strconv.Itoa(i), 10))
 		}
 		body := conv(modern, "", user(append(list, sized("new", 10, mark5m))...))
 		total := 1100 + 10*(positions-1)
@@ -64,11 +66,11 @@ func TestLookback(t *testing.T) {
 func TestToolRuns(t *testing.T) {
 	s := New(Options{})
 	must(t, s, conv(modern, "", user(sized("old", 1100, mark5m))), nil, start)
-	var uses, results []string
+	uses, results := make([]string, 0, 40), make([]string, 0, 40)
 	for i := range 40 {
 		uses, results = append(uses, use(fmt.Sprint("a", i))), append(results, result(fmt.Sprint("a", i)))
 	}
-	turns := []string{user(sized("old", 1100)), assistant(uses[:30]...), assistant(uses[30:]...), user(results...)}
+	turns := append(make([]string, 0, 20), user(sized("old", 1100)), assistant(uses[:30]...), assistant(uses[30:]...), user(results...))
 	for i := range 8 {
 		id := fmt.Sprint("b", i)
 		turns = append(turns, assistant(use(id)), user(result(id)))
@@ -336,7 +338,7 @@ func TestOutsideThePrompt(t *testing.T) {
 	if n := s.Cached(body(tool+fmt.Sprintf(deferred, 2), bill(1), loop...), start); n != first.Prompt {
 		t.Errorf("another tool of that name: cached %d, want %d", n, first.Prompt)
 	}
-	twice := append(loop[:2:2], user(strings.Replace(found, `}]`, `},{"type":"tool_reference","tool_name":"b"}]`, 1)))
+	twice := slices.Concat(loop[:2], []string{user(strings.Replace(found, `}]`, `},{"type":"tool_reference","tool_name":"b"}]`, 1))})
 	second := tokens(len("typetool_resulttool_use_idtcontent") + 2*len("typetool_referencetool_nameb"))
 	if n, once := must(t, s, body(tool+fmt.Sprintf(deferred, 1), bill(1), twice...), nil, start).Prompt, with.Prompt; n-once !=
 		second-tokens(len("typetool_resulttool_use_idtcontenttypetool_referencetool_nameb")) {
@@ -354,6 +356,12 @@ func TestAutomaticCaching(t *testing.T) {
 	usage(t, must(t, s, conv(modern, auto, user(sized("a", 1100), sized("b", 50))), nil, start), 0, 0, 1150, 0)
 	marked := user(sized("a", 1100), sized("b", 50, mark1h)) // the same breakpoint twice is one
 	usage(t, must(t, s, conv(modern, auto, marked), nil, start), 1150, 0, 0, 0)
+	same := conv(modern, auto, user(sized("a", 1200)), assistant(hi), user(sized("a", 1200))) // one breakpoint, on the last
+	res := must(t, s, same, nil, start)
+	usage(t, res, 0, 0, res.Prompt, 0)
+	if n := len(s.Requests()[2].Live); n != 2 {
+		t.Errorf("%d entries, want 2", n)
+	}
 	// A prefill that ends in thinking cannot carry it: the block before does.
 	old := conv(oldest, auto, user(sized("a", 1100)), assistant(thinking("so", "Eu8B")))
 	usage(t, must(t, s, old, nil, start), 0, 0, 1100, tokens(len("typethinkingthinkingsosignatureEu8B")))
@@ -393,7 +401,7 @@ func TestFailuresTouchNoCache(t *testing.T) {
 	must(t, s, body, nil, start)
 	for _, status := range []string{"400", "401", "403", "404", "413", "429", "500", "504", "529"} {
 		res := s.Call(body, http.Header{headerStatus: {status}}, start.Add(4*time.Minute))
-		if fmt.Sprint(res.Status) != status || res.Err == nil || res.Usage != (Usage{}) {
+		if strconv.Itoa(res.Status) != status || res.Err == nil || res.Usage != (Usage{}) {
 			t.Errorf("x-sim-status %s: %+v", status, res)
 		}
 	}
@@ -462,7 +470,7 @@ func TestSweep(t *testing.T) {
 		w[sum(fmt.Append(nil, i))] = &entry{ttl: short, start: start}
 	}
 	one := &block{kind: "text", tokens: 9}
-	w.call(&prompt{blocks: []*block{one}, prefix: []digest{{1}}, size: []int{9}, place: []int{0}, marks: []point{{0, short}}}, 1,
+	w.call(&prompt{blocks: []*block{one}, prefix: []digest{{1}}, size: []int{9}, position: []int{0}, marks: []point{{0, short}}}, 1,
 		Policy{}, start.Add(long), start.Add(long))
 	if len(w) != 1 {
 		t.Errorf("%d entries are left", len(w))

@@ -81,11 +81,11 @@ func answer(blocks ...string) http.Header {
 	return http.Header{headerReply: {"[" + strings.Join(blocks, ",") + "]"}}
 }
 
-func signature(t testing.TB, block string) string {
-	t.Helper()
+func signature(tb testing.TB, block string) string {
+	tb.Helper()
 	var b struct{ Signature, Data string }
 	if err := json.Unmarshal([]byte(block), &b); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return b.Signature + b.Data
 }

@@ -139,8 +139,9 @@ func (s *Sim) listRequests(w http.ResponseWriter, req *http.Request) {
 		Cost float64 `json:"cost"`
 	}
 	bodies := req.URL.Query().Get("body") == "1"
-	lines := []line{}
-	for _, rec := range s.Requests() {
+	list := s.Requests()
+	lines := make([]line, 0, len(list))
+	for _, rec := range list {
 		if !bodies {
 			rec.Body = nil
 		}

@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -24,13 +26,21 @@ type server struct {
 }
 
 func serve(t *testing.T, opts Options) *server {
+	t.Helper()
 	s := New(opts)
 	web := httptest.NewServer(s)
 	t.Cleanup(web.Close)
 	return &server{t, s, web.URL}
 }
 
-func (s *server) do(method, path string, body []byte, header map[string]string) (*http.Response, []byte) {
+// answered is what came back over the connection.
+type answered struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+func (s *server) do(method, path string, body []byte, header map[string]string) answered {
 	s.t.Helper()
 	req, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, bytes.NewReader(body))
 	if err != nil {
@@ -43,12 +53,11 @@ func (s *server) do(method, path string, body []byte, header map[string]string) 
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	defer res.Body.Close()
 	b, err := io.ReadAll(res.Body)
-	if err != nil {
+	if err = errors.Join(err, res.Body.Close()); err != nil {
 		s.t.Fatal(err)
 	}
-	return res, b
+	return answered{res.StatusCode, res.Header, b}
 }
 
 // events reads a stream of server-sent events.
@@ -109,9 +118,7 @@ func collect(t *testing.T, list []map[string]any) map[string]any {
 			}
 		case "message_delta":
 			message["stop_reason"] = e["delta"].(map[string]any)["stop_reason"]
-			for name, v := range e["usage"].(map[string]any) {
-				message["usage"].(map[string]any)[name] = v
-			}
+			maps.Copy(message["usage"].(map[string]any), e["usage"].(map[string]any))
 		}
 	}
 	message["content"] = content
@@ -129,17 +136,17 @@ func TestStreamAndJSON(t *testing.T) {
 	for _, s := range []*server{a, b} {
 		must(t, s.sim, old, nil, start)
 	}
-	res, raw := a.do("POST", "/v1/messages?beta=true", body, header)
-	if res.StatusCode != 200 || res.Header.Get("Content-Type") != "application/json" || res.Header.Get("Request-Id") == "" {
-		t.Fatalf("%v %s", res, raw)
+	res := a.do("POST", "/v1/messages?beta=true", body, header)
+	if res.status != http.StatusOK || res.header.Get("Content-Type") != "application/json" || res.header.Get("Request-Id") == "" {
+		t.Fatalf("%d %v %s", res.status, res.header, res.body)
 	}
-	whole := value(t, raw)
+	whole := value(t, res.body)
 	stream := bytes.Replace(body, []byte(`"max_tokens"`), []byte(`"stream":true,"max_tokens"`), 1)
-	res, raw = b.do("POST", "/v1/messages", stream, header)
-	if res.StatusCode != 200 || !strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
-		t.Fatalf("%v %s", res, raw)
+	res = b.do("POST", "/v1/messages", stream, header)
+	if res.status != http.StatusOK || !strings.HasPrefix(res.header.Get("Content-Type"), "text/event-stream") {
+		t.Fatalf("%d %v %s", res.status, res.header, res.body)
 	}
-	list := events(t, raw)
+	list := events(t, res.body)
 	first, last := list[0]["message"].(map[string]any), list[len(list)-2]
 	if list[0]["type"] != "message_start" || list[1]["type"] != "ping" || list[len(list)-1]["type"] != "message_stop" {
 		t.Errorf("order of events: %v", list)
@@ -171,22 +178,28 @@ func TestEndpoints(t *testing.T) {
 		method, path string
 		status       int
 	}{
-		{"GET", "/api/hello", 200}, {"HEAD", "/api/hello", 200}, {"GET", "/v1/models", 200}, {"GET", "/v1/messages", 404},
-		{"POST", "/v1/complete", 404}, {"GET", "/", 404}, {"POST", "/api/hello", 404}, {"POST", "/sim/reset", 204},
+		{"GET", "/api/hello", 200},
+		{"HEAD", "/api/hello", 200},
+		{"GET", "/v1/models", 200},
+		{"GET", "/v1/messages", 404},
+		{"POST", "/v1/complete", 404},
+		{"GET", "/", 404},
+		{"POST", "/api/hello", 404},
+		{"POST", "/sim/reset", 204},
 	} {
-		res, body := s.do(c.method, c.path, nil, nil)
-		if res.StatusCode != c.status {
-			t.Errorf("%s %s: %d, want %d", c.method, c.path, res.StatusCode, c.status)
+		res := s.do(c.method, c.path, nil, nil)
+		if res.status != c.status {
+			t.Errorf("%s %s: %d, want %d", c.method, c.path, res.status, c.status)
 		}
 		if c.status == 404 {
-			id := res.Header.Get("Request-Id")
+			id := res.header.Get("Request-Id")
 			want := map[string]any{"type": "error", "error": map[string]any{"type": "not_found_error", "message": "Not found"}, "request_id": id}
-			if diff := cmp.Diff(want, value(t, body)); diff != "" || id == "" {
+			if diff := cmp.Diff(want, value(t, res.body)); diff != "" || id == "" {
 				t.Errorf("%s %s: %s", c.method, c.path, diff)
 			}
 		}
 	}
-	_, body := s.do("GET", "/v1/models", nil, nil)
+	body := s.do("GET", "/v1/models", nil, nil).body
 	for _, m := range value(t, body)["data"].([]any) {
 		if id := m.(map[string]any)["id"].(string); s.sim.Call(conv(id, "", user(hi)), nil, start).Err != nil {
 			t.Errorf("the model %s is listed and not served", id)
@@ -198,9 +211,9 @@ func TestCountTokens(t *testing.T) {
 	s := serve(t, Options{})
 	body := conv(modern, "", user(sized("a", 1100, mark5m), sized("b", 20)))
 	counted := bytes.Replace(body, []byte(`"max_tokens":100,`), nil, 1)
-	res, raw := s.do("POST", "/v1/messages/count_tokens?beta=true", counted, nil)
-	if res.StatusCode != 200 || string(raw) != `{"input_tokens":1120}` {
-		t.Errorf("%d %s", res.StatusCode, raw)
+	res := s.do("POST", "/v1/messages/count_tokens?beta=true", counted, nil)
+	if res.status != http.StatusOK || string(res.body) != `{"input_tokens":1120}` {
+		t.Errorf("%d %s", res.status, res.body)
 	}
 	log := s.sim.Requests()
 	if len(log) != 1 || log[0].Path != "/v1/messages/count_tokens" || log[0].Prompt != 1120 || s.sim.Cost(log[0]) != 0 || log[0].Live != nil {
@@ -224,14 +237,18 @@ func TestErrorsOverHTTP(t *testing.T) {
 		{string(conv(modern, "", user(hi))), map[string]string{"x-sim-reply": "no"}, 400, nil},
 		{string(conv(modern, "", user(hi))), map[string]string{"x-sim-reply": `{"type":"text","text":"x"}`}, 400, nil},
 		{string(conv(modern, "", user(hi))), map[string]string{"x-sim-reply": `[7]`}, 400, nil},
-		{string(conv(modern, `"thread":{"type":"continue"},`, user(hi))), map[string]string{"anthropic-beta": betaThreads}, 400,
-			map[string]any{"error_code": "thread_unsupported_request"}},
+		{
+			string(conv(modern, `"thread":{"type":"continue"},`, user(hi))),
+			map[string]string{"anthropic-beta": betaThreads},
+			400,
+			map[string]any{"error_code": "thread_unsupported_request"},
+		},
 	} {
-		res, raw := s.do("POST", "/v1/messages", []byte(c.body), c.header)
-		v := value(t, raw)
+		res := s.do("POST", "/v1/messages", []byte(c.body), c.header)
+		v := value(t, res.body)
 		e, _ := v["error"].(map[string]any)
-		if res.StatusCode != c.status || v["type"] != "error" || e["message"] == "" || e["type"] == "" || !cmp.Equal(e["details"], c.details) {
-			t.Errorf("%s %v: %d %s", c.body, c.header, res.StatusCode, raw)
+		if res.status != c.status || v["type"] != "error" || e["message"] == "" || e["type"] == "" || !cmp.Equal(e["details"], c.details) {
+			t.Errorf("%s %v: %d %s", c.body, c.header, res.status, res.body)
 		}
 	}
 }
@@ -243,7 +260,7 @@ func TestLogOverHTTP(t *testing.T) {
 	header := map[string]string{"x-api-key": "secret", "x-sim-now": "2026-11-30T09:00:00.000000001Z"}
 	s.do("POST", "/v1/messages", body, header)
 	s.do("POST", "/v1/messages", []byte("{"), header)
-	_, raw := s.do("GET", "/sim/requests?body=1", nil, nil)
+	raw := s.do("GET", "/sim/requests?body=1", nil, nil).body
 	var lines []struct {
 		Received
 		Cost float64
@@ -259,11 +276,11 @@ func TestLogOverHTTP(t *testing.T) {
 	if log := s.sim.Requests(); log[0].Header.Get("X-Api-Key") != "secret" || !bytes.Equal(log[0].Body, body) {
 		t.Errorf("%+v", log[0])
 	}
-	if _, raw = s.do("GET", "/sim/requests", nil, nil); bytes.Contains(raw, []byte(`"body"`)) {
+	if raw = s.do("GET", "/sim/requests", nil, nil).body; bytes.Contains(raw, []byte(`"body"`)) {
 		t.Error("the list has bodies that nobody asked for")
 	}
 	s.do("POST", "/sim/reset", nil, nil)
-	if _, raw = s.do("GET", "/sim/requests", nil, nil); string(raw) != "[]" || s.sim.Cached(body, start) != 0 {
+	if raw = s.do("GET", "/sim/requests", nil, nil).body; string(raw) != "[]" || s.sim.Cached(body, start) != 0 {
 		t.Errorf("after a reset: %s", raw)
 	}
 }
@@ -292,10 +309,10 @@ func TestParallel(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
-			body := conv(modern, "", user(sized("a", 1100), sized(fmt.Sprint(i), 20, mark5m)))
+			body := conv(modern, "", user(sized("a", 1100), sized(strconv.Itoa(i), 20, mark5m)))
 			for range 5 {
-				if res, raw := s.do("POST", "/v1/messages", body, map[string]string{"x-sim-delay": "1ms"}); res.StatusCode != 200 {
-					t.Errorf("%d %s", res.StatusCode, raw)
+				if res := s.do("POST", "/v1/messages", body, map[string]string{"x-sim-delay": "1ms"}); res.status != http.StatusOK {
+					t.Errorf("%d %s", res.status, res.body)
 				}
 				s.sim.Cached(body, start)
 				s.sim.Holds("a", start)

@@ -103,22 +103,14 @@ func (r *request) checkMarks() *Error {
 	if fault != nil {
 		return fault
 	}
-	if b := r.lastMarkable(); r.auto != nil && b != nil && b.mark != nil && b.mark.ttl != r.auto.ttl {
+	if _, b := r.lastMarkable(); r.auto != nil && b != nil && b.mark != nil && b.mark.ttl != r.auto.ttl {
 		return refuse("cache_control: the last block already has a cache_control with a different ttl")
 	}
 	return nil
 }
 
-// lastMarkable is the block that automatic caching puts its breakpoint on, nil if there is none.
-func (r *request) lastMarkable() *block {
-	var last *block
-	r.each(func(b *block, _, _ int) {
-		if b.markable() {
-			last = b
-		}
-	})
-	return last
-}
+// place is where a block stands: the index of its message and its place in it.
+type place struct{ msg, at int }
 
 // Areas of a prompt in the place of a message's index.
 const (
@@ -126,21 +118,35 @@ const (
 	inSystem = -1
 )
 
-// each visits the blocks of the prompt in order, with the index of their message and their place in it.
-func (r *request) each(visit func(b *block, msg, at int)) {
+func (p place) String() string { return fmt.Sprintf("messages.%d.content.%d", p.msg, p.at) }
+
+// lastMarkable is the block that automatic caching puts its breakpoint on, nil if there is none.
+func (r *request) lastMarkable() (place, *block) {
+	var where place
+	var last *block
+	r.each(func(b *block, at place) {
+		if b.markable() {
+			where, last = at, b
+		}
+	})
+	return where, last
+}
+
+// each visits the blocks of the prompt in order. One block may stand in several places.
+func (r *request) each(visit func(b *block, at place)) {
 	for i, b := range r.tools {
 		if !b.deferred {
-			visit(b, inTools, i)
+			visit(b, place{inTools, i})
 		}
 	}
 	for i, b := range r.system {
 		if !b.billing {
-			visit(b, inSystem, i)
+			visit(b, place{inSystem, i})
 		}
 	}
 	for n, m := range r.messages {
 		for i, b := range m.blocks {
-			visit(b, n, i)
+			visit(b, place{n, i})
 		}
 	}
 }

@@ -38,20 +38,23 @@ var catalogue = []string{
 
 // lookup returns the facts about a model id, or false if no such model is served.
 func lookup(id string) (model, bool) {
-	family, major, minor := "", "", ""
 	if m := nameFirst.FindStringSubmatch(id); m != nil {
-		family, major, minor = m[1], m[2], m[3]
-	} else if m := versionFirst.FindStringSubmatch(id); m != nil {
-		family, major, minor = m[3], m[1], m[2]
-	} else {
-		return model{}, false
+		return describe(m[1], version(m[2], m[3])), true
 	}
-	a, _ := strconv.Atoi(major) // the expression admits digits only, and none means version x.0
-	b, _ := strconv.Atoi(minor)
-	return describe(family, 100*a+b), true
+	if m := versionFirst.FindStringSubmatch(id); m != nil {
+		return describe(m[3], version(m[1], m[2])), true
+	}
+	return model{}, false
 }
 
-// describe returns the facts about a version, 100 times its major number plus its minor one.
+// version is 100 times the major number plus the minor one.
+func version(major, minor string) int {
+	a, _ := strconv.Atoi(major) // the expressions admit digits only, and no minor number means x.0
+	b, _ := strconv.Atoi(minor)
+	return 100*a + b
+}
+
+// describe returns the facts about a version of a family.
 func describe(family string, version int) model {
 	m := model{minimum: 1024, window: 200_000, rho: 0.1, prefill: version < 406, opens: version < 406}
 	m.bound = version >= 505

@@ -64,7 +64,7 @@ func TestSplit(t *testing.T) {
 
 // body10k is a conversation of about ten thousand bytes, as property tests send them.
 func body10k(n int) []byte {
-	messages := []string{user(hi)}
+	messages := append(make([]string, 0, 27), user(hi))
 	for i := range 12 {
 		id := fmt.Sprint("t", i)
 		messages = append(messages, assistant(use(id)), user(result(id), sized(fmt.Sprint(n, "-", i), 150)))

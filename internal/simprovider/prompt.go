@@ -1,7 +1,6 @@
 package simprovider
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -9,11 +8,11 @@ import (
 
 // prompt is the value sequence that the model is given: tools → system → messages, without what is dropped from it.
 type prompt struct {
-	blocks []*block
-	prefix []digest // of the prompt through each block
-	size   []int    // tokens of the prompt through each block
-	place  []int    // position of each block: a run of tool_use, or of tool_result, is one position
-	marks  []point  // breakpoints, in order
+	blocks   []*block
+	prefix   []digest // of the prompt through each block
+	size     []int    // tokens of the prompt through each block
+	position []int    // of each block: a run of tool_use, or of tool_result, is one position
+	marks    []point  // breakpoints, in order
 
 	bound   digest   // content through the last block as signatures bind to it: thinking is not part of it
 	thought []digest // the thinking blocks in the prompt
@@ -48,15 +47,20 @@ type builder struct {
 	chain    digest
 	area     int // message of the last block, or its area
 	deferred map[string]*block
-	auto     *block
-	latest   int // first message of the latest assistant turn
+	auto     place // where automatic caching puts its breakpoint
+	latest   int   // first message of the latest assistant turn
 	dropping bool
 	fault    *Error
 }
 
 // prompt returns what the model is given for a request.
 func (s *Sim) prompt(r *request) (*prompt, *Error) {
-	b := &builder{prompt: &prompt{}, sim: s, r: r, area: inTools, latest: r.latestAssistant(), deferred: map[string]*block{}}
+	n := len(r.tools) + len(r.system)
+	for _, m := range r.messages {
+		n += len(m.blocks)
+	}
+	p := &prompt{blocks: make([]*block, 0, n), prefix: make([]digest, 0, n), size: make([]int, 0, n), position: make([]int, 0, n)}
+	b := &builder{prompt: p, sim: s, r: r, area: inTools, latest: r.latestAssistant(), deferred: map[string]*block{}}
 	b.chain = sum([]byte("model " + r.model))
 	for _, t := range r.tools {
 		if t.deferred {
@@ -64,29 +68,29 @@ func (s *Sim) prompt(r *request) (*prompt, *Error) {
 		}
 	}
 	if r.auto != nil {
-		b.auto = r.lastMarkable()
+		b.auto, _ = r.lastMarkable()
 	}
-	r.each(func(x *block, msg, at int) {
-		if b.fault == nil && (!x.thinks() || b.keeps(x, msg, at)) {
-			b.add(x, msg)
+	r.each(func(x *block, at place) {
+		if b.fault == nil && (!x.thinks() || b.keeps(x, at)) {
+			b.add(x, at)
 		}
 	})
 	return b.prompt, b.fault
 }
 
-func (b *builder) add(x *block, msg int) {
-	if b.area < inSystem && msg >= inSystem && len(b.r.head) > 0 {
+func (b *builder) add(x *block, at place) {
+	if b.area < inSystem && at.msg >= inSystem && len(b.r.head) > 0 {
 		b.chain = b.chain.step(sum(b.r.head))
 	}
-	if b.area < 0 && msg >= 0 && len(b.r.tail) > 0 {
+	if b.area < 0 && at.msg >= 0 && len(b.r.tail) > 0 {
 		b.chain = b.chain.step(sum(b.r.tail))
 	}
-	b.area = msg
-	size, place := 0, -1
+	b.area = at.msg
+	size, position := 0, 0
 	if n := len(b.blocks); n > 0 {
-		size, place = b.size[n-1], b.place[n-1]
-		if runs := x.kind == "tool_use" || x.kind == "tool_result"; runs && b.blocks[n-1].kind == x.kind {
-			place--
+		size, position = b.size[n-1], b.position[n-1]
+		if runs := x.kind == "tool_use" || x.kind == "tool_result"; !runs || b.blocks[n-1].kind != x.kind {
+			position++
 		}
 	}
 	b.extend(x)
@@ -101,13 +105,13 @@ func (b *builder) add(x *block, msg int) {
 	switch {
 	case x.mark != nil:
 		b.marks = append(b.marks, point{len(b.blocks), x.mark.ttl})
-	case x == b.auto:
+	case b.r.auto != nil && at == b.auto:
 		b.marks = append(b.marks, point{len(b.blocks), b.r.auto.ttl})
 	}
 	b.blocks = append(b.blocks, x)
 	b.prefix = append(b.prefix, b.chain)
 	b.size = append(b.size, size)
-	b.place = append(b.place, place+1)
+	b.position = append(b.position, position)
 }
 
 func (b *builder) extend(x *block) {
@@ -125,11 +129,11 @@ func (b *builder) extend(x *block) {
 // latestAssistant is the index of the first message of the latest assistant turn; without one it is past the end.
 func (r *request) latestAssistant() int {
 	at := len(r.messages)
-	for i := len(r.messages) - 1; i >= 0; i-- {
+	for i, m := range slices.Backward(r.messages) {
 		switch {
-		case r.messages[i].role == "assistant":
+		case m.role == "assistant":
 			at = i
-		case r.messages[i].role == "user" && at < len(r.messages):
+		case m.role == "user" && at < len(r.messages):
 			return at
 		}
 	}
@@ -148,37 +152,38 @@ type issue struct {
 }
 
 // keeps checks the signature of a thinking block and reports whether the block stays in the prompt.
-func (b *builder) keeps(x *block, msg, at int) bool {
-	path := fmt.Sprintf("messages.%d.content.%d", msg, at)
+func (b *builder) keeps(x *block, at place) bool {
 	i, issued := b.sim.issued[x.signature]
+	fits := !b.dropping && (!issued || b.fits(i))
 	switch {
 	case !issued && strings.HasPrefix(x.signature, signaturePrefix):
-		b.fault = refuse("%s: Invalid `signature` in `%s` block", path, x.kind)
-		return false
-	case issued && i.thought != x.thought && msg >= b.latest:
-		b.fault = refuse("%s: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified. "+
-			"These blocks must remain as they were in the original response.", path)
-		return false
+		return b.refuse("%s: Invalid `signature` in `%s` block", at, x.kind)
+	case issued && i.thought != x.thought && at.msg >= b.latest:
+		return b.refuse("%s: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified. "+
+			"These blocks must remain as they were in the original response.", at)
 	case issued && i.thought != x.thought:
-		b.fault = refuse("%s: Invalid `signature` in `%s` block", path, x.kind)
-		return false
+		return b.refuse("%s: Invalid `signature` in `%s` block", at, x.kind)
 	case !b.r.facts.bound:
 		return true
 	case issued && i.model != b.r.model:
-		b.change("thinking_dropped", path, "model_binding_mismatch")
+		b.change("thinking_dropped", "model_binding_mismatch", at)
 		return false
-	case !b.dropping && (!issued || b.fits(i)):
+	case fits:
 		return true
 	case b.r.dropBlock:
 		b.dropping = true
-		b.change("thinking_dropped", path, "prefix_binding_mismatch")
+		b.change("thinking_dropped", "prefix_binding_mismatch", at)
 		return false
 	case b.sim.opts.OldAccount && !b.r.facts.everyAccount && !b.r.asks:
-		b.change("thinking_mismatch_allowed", path, "prefix_binding_mismatch")
+		b.change("thinking_mismatch_allowed", "prefix_binding_mismatch", at)
 		return true
 	}
-	b.fault = refuse("%s: Invalid `signature` in `%s` block. The block is bound to a different conversation. "+
-		"Remove the block, or set `thinking.block_binding.prefix_mismatch_behavior` to \"drop_block\".", path, x.kind)
+	return b.refuse("%s: Invalid `signature` in `%s` block. The block is bound to a different conversation. "+
+		"Remove the block, or set `thinking.block_binding.prefix_mismatch_behavior` to \"drop_block\".", at, x.kind)
+}
+
+func (b *builder) refuse(format string, args ...any) bool {
+	b.fault = refuse(format, args...)
 	return false
 }
 
@@ -189,8 +194,8 @@ func (b *builder) fits(i issue) bool {
 	return n >= 0 && i.bound == b.bound && slices.Equal(i.before[n:], b.thought)
 }
 
-func (b *builder) change(kind, path, reason string) {
-	b.changes = append(b.changes, Transformation{kind, path, reason})
+func (b *builder) change(kind, reason string, at place) {
+	b.changes = append(b.changes, Transformation{kind, at.String(), reason})
 }
 
 // checkOpening refuses an assistant message inside a tool loop that began with thinking and lost it, where the model wants it.

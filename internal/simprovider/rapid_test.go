@@ -279,7 +279,7 @@ func (s *story) body(t *rapid.T, model string) []byte {
 		}
 		list[p].block = list[p].block[:len(list[p].block)-1] + marker + "}"
 	}
-	var messages []string
+	messages := make([]string, 0, len(s.blocks))
 	for _, d := range list[2:] { // neighbours of one role are one turn, so every block may be a message
 		messages = append(messages, says(d.role, []string{d.block}))
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -60,11 +61,11 @@ func (s *Sim) reply(r *request, p *prompt, script string) (*reply, error) {
 		return nil, fmt.Errorf("read reply: %s", notList)
 	}
 	who := leadOf("assistant", &node{kind: '{'})
-	bound, thought := p.bound, p.thought[:len(p.thought):len(p.thought)]
+	bound, thought := p.bound, slices.Clip(p.thought)
 	opens := false
 	for i, kid := range n.kids {
 		kid = s.complete(kid, i)
-		b, f := newContent(kid, who, fmt.Sprint(i))
+		b, f := newContent(kid, who, strconv.Itoa(i))
 		if f != nil {
 			return nil, fmt.Errorf("read reply: %s: %s", f.path, f.text)
 		}
@@ -72,7 +73,7 @@ func (s *Sim) reply(r *request, p *prompt, script string) (*reply, error) {
 		case b.thinks():
 			opens = opens || i == 0
 			s.issued[b.signature] = issue{r.model, b.thought, bound, thought}
-			thought = append(thought[:len(thought):len(thought)], b.meaning)
+			thought = append(slices.Clip(thought), b.meaning)
 		case r.facts.bound:
 			bound = bound.step(b.meaning)
 		}

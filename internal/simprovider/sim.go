@@ -93,7 +93,7 @@ const (
 	pathCount    = "/v1/messages/count_tokens"
 )
 
-// Call answers a POST /v1/messages that arrives at at. The headers may be nil; x-sim-now has no meaning here, and a delay
+// Call answers a POST /v1/messages that arrives at the given time. The headers may be nil; x-sim-now has no meaning here, and a delay
 // moves the time of the first byte without waiting.
 func (s *Sim) Call(body []byte, h http.Header, at time.Time) Result {
 	return s.serve(pathMessages, body, h, at)
@@ -167,10 +167,10 @@ func (s *Sim) read(path string, body []byte, h http.Header) (*request, *Error) {
 	}
 	beta := func(name string) bool { return hasBeta(h, name) }
 	r, f := shape(parsed, beta, path == pathCount)
-	if f != nil {
-		return nil, f
+	if f == nil {
+		f = r.check()
 	}
-	return r, r.check()
+	return r, f
 }
 
 func startsObject(body []byte) bool {
@@ -247,7 +247,7 @@ func (s *Sim) space(h http.Header) workspace {
 	return s.spaces[key]
 }
 
-// Cached returns how many tokens a request with this body would read from the cache at at, in the workspace where it would
+// Cached returns how many tokens a request with this body would read from the cache then, in the workspace where it would
 // read most; 0 if the body would be refused. It changes nothing.
 func (s *Sim) Cached(body []byte, at time.Time) int {
 	s.mu.Lock()
@@ -270,7 +270,7 @@ func (s *Sim) Cached(body []byte, at time.Time) int {
 	return most
 }
 
-// Holds reports whether an entry that lives at at contains this exact text: of a text block, of a tool's result or input, of
+// Holds reports whether an entry that is live then contains this exact text: of a text block, of a tool's result or input, of
 // thinking, or any other string value. Entries of all workspaces count, and those that cannot be read yet.
 func (s *Sim) Holds(text string, at time.Time) bool {
 	s.mu.Lock()

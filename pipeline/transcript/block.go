@@ -72,7 +72,7 @@ func (p *parser) block(msg int32, depth int) (Block, error) {
 	p.locate(from, msg, len(p.ix.system))
 	if p.word(m.at[blkType]) == "text" {
 		p.textBlock(&b, &m)
-		b.Billing = b.Kind == Text && strings.HasPrefix(opening(p.inside(b.Text), len(billing)), billing)
+		b.Billing = b.Kind == Text && strings.HasPrefix(opening(p.inside(b.Text), 6*len(billing)), billing)
 	}
 	return b, nil
 }

@@ -11,8 +11,8 @@ var stubs = []string{"File unchanged since last read", "[file unchanged since la
 // exits are the envelopes in which clients report a shell command's exit code; a code other than 0 follows.
 var exits = []string{"Exit code ", "Exit code: ", "<returncode>", "Process exited with code "}
 
-// headBytes is how much of a result is looked at to tell its outcome.
-const headBytes = 160
+// headBytes is how much of a result is looked at to tell its outcome, as it stands: an escape takes up to six bytes.
+const headBytes = 240
 
 // ResultOutcome is what is known of the call that a result answers.
 func (ix *Index) ResultOutcome(r *Result) Outcome {

@@ -1,8 +1,17 @@
 package transcript
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 
+	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/tidemark-dev/tidemark/internal/gen"
@@ -20,9 +29,402 @@ func parse(t rapid.TB, body []byte) *Index {
 	return ix
 }
 
+// strange are conversations of every shape, written in every way.
+func strange() *rapid.Generator[*gen.Conversation] {
+	return gentest.Conversation(gen.Options{Strange: true, Wild: true, ResultBytes: 60}, 5)
+}
+
 func TestParseEqualsReference(t *testing.T) {
-	conversations := gentest.Conversation(gen.Options{Strange: true, Wild: true}, 6)
-	rapid.Check(t, func(rt *rapid.T) {
-		parse(rt, conversations.Draw(rt, "conversation").Body()).Release()
+	rapid.Check(t, func(t *rapid.T) {
+		parse(t, strange().Draw(t, "conversation").Body()).Release()
 	})
+}
+
+// One message of a body in which %s stands for the rest of a block, a message or a body.
+const (
+	inBlock   = `{"messages":[{"role":"user","content":[{"type":"text","text":"a"%s}]}]}`
+	inResult  = `{"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"b"%s}]}]}]}`
+	inMessage = `{"messages":[{"role":"user","content":"a"%s}]}`
+	inBody    = `{"messages":[{"role":"user","content":"a"}]%s}`
+	asContent = `{"messages":[{"role":"user","content":%s}]}`
+)
+
+func TestParseRejects(t *testing.T) {
+	known := func(shape string, members ...string) (bodies []string) {
+		for _, m := range members {
+			key, _, _ := strings.Cut(m, ":")
+			escaped := `"\u00` + fmt.Sprintf("%x", key[1]) + key[2:] + m[len(key):]
+			bodies = append(bodies, fmt.Sprintf(shape, ","+m), fmt.Sprintf(shape, ","+escaped))
+		}
+		return bodies
+	}
+	twice := func(shape string, members ...string) (bodies []string) {
+		for _, m := range members {
+			bodies = append(bodies, known(shape, m+","+m)...)
+		}
+		return bodies
+	}
+	for name, bodies := range map[string][]string{
+		"known key of the body twice": append(known(inBody, `"messages":[{"role":"user","content":"a"}]`),
+			twice(inBody, `"model":"a"`,
+				`"system":"a"`,
+				`"tools":[]`,
+				`"max_tokens":1`,
+				`"thinking":{}`,
+				`"metadata":{}`,
+				`"thread":{}`,
+				`"cache_control":null`)...),
+		"known key of a message twice": known(inMessage, `"role":"user"`, `"content":"a"`),
+		"known key of a block twice": append(known(inBlock, `"type":"text"`, `"text":"a"`),
+			twice(inBlock, `"cache_control":{}`, `"content":[]`, `"id":"a"`, `"name":"a"`, `"input":{}`, `"tool_use_id":"a"`, `"is_error":true`)...),
+		"known key of a result's part twice": append(known(inResult, `"type":"text"`, `"text":"b"`), twice(inResult, `"cache_control":null`)...),
+		"known key of a breakpoint twice": twice(inBlock, `"cache_control":{"ttl":"5m","ttl":"1h"}`,
+			`"cache_control":{"type":"a","type":"b"}`),
+		"breakpoint inside a document twice": known(inBlock, `"source":{"cache_control":null,"cache_control":{}}`),
+		"known key of a tool or system twice": {`{"tools":[{"name":"a","name":"b"}],"messages":[{"role":"user","content":"a"}]}`,
+			`{"system":[{"type":"text","type":"text"}],"messages":[{"role":"user","content":"a"}]}`},
+		"breakpoint of no kind": known(inBlock, `"cache_control":"ephemeral"`,
+			`"cache_control":[]`,
+			`"cache_control":true`,
+			`"cache_control":1`),
+		"no messages": {`{}`,
+			`{"messages":[]}`,
+			`{"messages":null}`,
+			`{"messages":{}}`,
+			`{"messages":"a"}`,
+			`{"messages":[[]]}`,
+			`{"messages":[null]}`,
+			`{"model":"a"}`},
+		"message without role or content": {`{"messages":[{}]}`, `{"messages":[{"role":"user"}]}`, `{"messages":[{"content":"a"}]}`},
+		"content of no kind": {fmt.Sprintf(asContent, "null"),
+			fmt.Sprintf(asContent, "{}"),
+			fmt.Sprintf(asContent, "1"),
+			fmt.Sprintf(asContent, "true"),
+			fmt.Sprintf(asContent, `["a"]`),
+			fmt.Sprintf(asContent, `[null]`),
+			fmt.Sprintf(asContent, `[[]]`)},
+		"call or result without id": {fmt.Sprintf(asContent, `[{"type":"tool_use","name":"a","input":{}}]`),
+			fmt.Sprintf(asContent, `[{"type":"tool_use","id":"a","input":{}}]`),
+			fmt.Sprintf(asContent, `[{"type":"tool_use","id":"a","name":"a"}]`),
+			fmt.Sprintf(asContent, `[{"type":"tool_use","id":1,"name":"a","input":{}}]`),
+			fmt.Sprintf(asContent, `[{"type":"tool_result","content":"a"}]`),
+			fmt.Sprintf(asContent, `[{"type":"tool_result","tool_use_id":null}]`)},
+		"system or tools of no kind": known(inBody, `"system":{}`, `"system":1`, `"system":["a"]`, `"tools":"a"`, `"tools":{}`, `"tools":[1]`),
+		"invalid JSON": {``,
+			` `,
+			`null`,
+			`[]`,
+			`"a"`,
+			`{`,
+			`{]`,
+			`{"messages":[]`,
+			"\ufeff{}",
+			`{"messages":[{"role":"user","content":"a"}]}x`,
+			`{"messages":[{"role":"user","content":"a"}]},`,
+			`{,"messages":[{"role":"user","content":"a"}]}`,
+			`{"messages":[{"role":"user","content":"a"},]}`,
+			`{"messages":[{"role":"user","content":"a",}]}`,
+			`{'messages':[]}`,
+			`{"messages" [{"role":"user","content":"a"}]}`,
+			`{"messages":[{"role":"user","content":"a"} {"role":"user","content":"a"}]}`,
+			`{messages:[{"role":"user","content":"a"}]}`,
+			`{"messages":[{"role":"user","content":"a"}]/**/}`,
+			"{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]\v}"},
+		"invalid value": known(inBody, `"x":`,
+			`"x":tru`,
+			`"x":True`,
+			`"x":nul`,
+			`"x":nullx`,
+			`"x":falsey`,
+			`"x":NaN`,
+			`"x":-`,
+			`"x":01`,
+			`"x":-01`,
+			`"x":1.`,
+			`"x":.5`,
+			`"x":1e`,
+			`"x":1e+`,
+			`"x":+1`,
+			`"x":0x1`,
+			`"x":1 2`,
+			`"x":Infinity`,
+			`"x":[1,]`,
+			`"x":[,1]`,
+			`"x":{"a"}`,
+			`"x":{"a":}`,
+			`"x":{1:2}`,
+			`"x":"`),
+		"invalid string": {fmt.Sprintf(asContent, "\"\t\""),
+			fmt.Sprintf(asContent, "\"\n\""),
+			fmt.Sprintf(asContent, "\"\x00\""),
+			fmt.Sprintf(asContent, "\"\x1f\""),
+			fmt.Sprintf(asContent, `"\x"`),
+			fmt.Sprintf(asContent, `"\u12"`),
+			fmt.Sprintf(asContent, `"\u12g4"`),
+			fmt.Sprintf(asContent, `"\"`),
+			fmt.Sprintf(asContent, `"\U0041"`),
+			fmt.Sprintf(asContent, `"12345678\'"`),
+			fmt.Sprintf(asContent, "\"12345678\n\""),
+			fmt.Sprintf(asContent, `"\`)},
+	} {
+		for _, body := range bodies {
+			if ix, err := Parse([]byte(body), Anthropic); err == nil {
+				t.Errorf("%s: accepted %s", name, clip(ix.Body))
+			}
+		}
+	}
+	if _, err := Parse([]byte(fmt.Sprintf(inBody, "")), UnknownFormat); err == nil {
+		t.Error("a format without a reader was read")
+	}
+}
+
+func TestParseAccepts(t *testing.T) {
+	for _, body := range []string{
+		fmt.Sprintf(inBody, ""), " \t\r\n" + fmt.Sprintf(inBody, "") + " \t\r\n",
+		fmt.Sprintf(inBody, `,"system":null,"tools":null,"cache_control":null,"metadata":null,"thinking":null,"thread":null,"model":null,"max_tokens":null`),
+		fmt.Sprintf(inBody, `,"system":[],"tools":[],"metadata":[],"thinking":[],"thread":[],"model":[],"max_tokens":[]`),
+		fmt.Sprintf(inBody, `,"x":1,"x":2,"x":{"messages":1,"messages":2}`),
+		fmt.Sprintf(inMessage, `,"x":1,"x":2`),
+		fmt.Sprintf(inBlock, `,"x":1,"x":2`),
+		fmt.Sprintf(inBody, `,"max_tokens":4.096e3`),
+		fmt.Sprintf(inBody, `,"max_tokens":1.5`),
+		fmt.Sprintf(inBody, `,"max_tokens":-1e999`),
+		fmt.Sprintf(inBody, `,"max_tokens":"1"`),
+		fmt.Sprintf(inBody, `,"thread":{"type":"continue"},"metadata":{"user\u005fid":"\u0061"},"thinking":{"block_binding":{"prefix_mismatch_behavior":"drop\u005fblock"}}`),
+		fmt.Sprintf(inBody, `,"cache_control":{"type":"ephemeral","ttl":"1h"}`), fmt.Sprintf(inBody, `,"cache_control":{"ttl":"\u0035m"}`),
+		fmt.Sprintf(inBlock, `,"cache_control":{"ttl":"2h"}`),
+		fmt.Sprintf(inBlock, `,"cache_control":{"ttl":300}`),
+		fmt.Sprintf(inBlock, `,"cache_control":{"ttl":null}`),
+		fmt.Sprintf(asContent, `[]`),
+		fmt.Sprintf(asContent, `""`),
+		fmt.Sprintf(asContent, `[{}]`),
+		fmt.Sprintf(asContent, `[{"type":"text"}]`),
+		fmt.Sprintf(asContent, `[{"type":"text","text":null}]`),
+		fmt.Sprintf(asContent, `[{"type":7,"text":"a"}]`),
+		fmt.Sprintf(asContent, `"\ud800"`),
+		fmt.Sprintf(asContent, `"\udc00\ud800 \ud83d\ude42 \uD83Dx"`),
+		fmt.Sprintf(asContent, "\"\xff\xfe\""),
+		fmt.Sprintf(asContent, `[{"type":"from the future","x":[[[]]]}]`),
+		fmt.Sprintf(asContent, `[{"t\u0079pe":"t\u0065xt","text":"a"},{"type":"tool\u005fuse","id":"\u0061","name":"R\u0065ad","input":{}}]`),
+		fmt.Sprintf(asContent, `[{"type":"tool_result","tool_use_id":"a"},{"type":"tool_result","tool_use_id":"a","content":[null,"a",1,{"type":"text","text":"a","cache_control":{}}]}]`),
+		fmt.Sprintf(asContent, `[{"type":"document","source":{"content":[{"cache_control":{}},{"cache_control":null},{"cache_control":7}]},"cache_control":{}}]`),
+		`{"messages":[{"role":"system","content":"a"},{"role":7,"content":"a"},{"r\u006fle":"\u0075ser","content":"a"},{"role":"assistant","content":"a"},{"role":"assistant","content":"a"}]}`,
+		`{"messages":[{"role":"user","content":[{"cache_control":{},"type":"text","text":"a"}]}],"system":[{"type":"text","text":"b","cache_control":{}}],"tools":[{"cache_control":{"ttl":"1h"}},{"input_schema":{"cache_control":{}}}]}`,
+		`{"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"}]},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"n","input":1},{"type":"tool_use","id":"a","name":"n","input":2}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"\u0061"},{"type":"tool_result","tool_use_id":"a"}]}]}`,
+	} {
+		parse(t, []byte(body)).Release()
+	}
+}
+
+// A call that stands behind its result is not what it answers, and an id that is used again belongs to its nearest call.
+func TestJoin(t *testing.T) {
+	body := func(blocks ...string) []byte {
+		var b strings.Builder
+		for i, block := range blocks {
+			typ, id, _ := strings.Cut(block, " ")
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			if typ == "call" {
+				fmt.Fprintf(&b, `{"role":"assistant","content":[{"type":"tool_use","id":%q,"name":"Read","input":{}}]}`, id)
+			} else {
+				fmt.Fprintf(&b, `{"role":"user","content":[{"type":"tool_result","tool_use_id":%q,"content":"x"}]}`, id)
+			}
+		}
+		return []byte(`{"messages":[` + b.String() + `]}`)
+	}
+	for _, c := range []struct {
+		blocks    string
+		answers   []int32 // of each result
+		ambiguous []bool
+	}{
+		{"call a,result a,call b,result b", []int32{0, 1}, []bool{false, false}},
+		{"call a,call b,result b,result a", []int32{1, 0}, []bool{false, false}},
+		{"result a,call a", []int32{-1}, []bool{false}},
+		{"result z,call a,result a", []int32{-1, 0}, []bool{false, false}},
+		{"call a,result a,call a,result a", []int32{0, 1}, []bool{true, true}},
+		{"call a,result a,result a,call b,result b", []int32{0, 0, 1}, []bool{true, true, false}},
+		{"call a,result a,call b,call b", []int32{0}, []bool{false}},
+		{"call a,call b,call c,call d,call e,call f,call g,call h,call i,call j,result a", []int32{0}, []bool{false}},
+	} {
+		ix := parse(t, body(strings.Split(c.blocks, ",")...))
+		for i := range ix.Results {
+			r := &ix.Results[i]
+			if r.Call != c.answers[i] || r.Ambiguous != c.ambiguous[i] {
+				t.Errorf("%s: result %d answers %d, ambiguous %v", c.blocks, i, r.Call, r.Ambiguous)
+			}
+			if r.Call >= 0 && ix.Answer(r.Call).Call != r.Call {
+				t.Errorf("%s: call %d is answered by a result of another", c.blocks, r.Call)
+			}
+		}
+		for call := range ix.Calls {
+			answered := slices.ContainsFunc(ix.Results, func(r Result) bool { return r.Call == int32(call) })
+			if (ix.Answer(int32(call)) != nil) != answered {
+				t.Errorf("%s: call %d is answered: %v", c.blocks, call, !answered)
+			}
+		}
+		ix.Release()
+	}
+}
+
+func TestTruncatedAndTrailed(t *testing.T) {
+	for seed := range uint64(6) {
+		m := gen.New(rand.New(rand.NewPCG(seed, 0)), gen.Options{Strange: true, Wild: true, ResultBytes: 20})
+		body := m.Conversation(1).Body()
+		for n := range body {
+			if _, err := Parse(body[:n], Anthropic); err == nil && n <= bytes.LastIndexByte(body, '}') {
+				t.Fatalf("accepted the first %d bytes of %s", n, body)
+			}
+		}
+		for _, more := range []string{"x", "{}", ",", "\x00", "\"", "]"} {
+			if _, err := Parse([]byte(string(body)+more), Anthropic); err == nil {
+				t.Fatalf("accepted %q behind a body", more)
+			}
+		}
+	}
+}
+
+// mutate changes a body at random places.
+func mutate(t *rapid.T, body []byte) []byte {
+	body = slices.Clone(body)
+	for range rapid.IntRange(1, 3).Draw(t, "changes") {
+		at := rapid.IntRange(0, len(body)-1).Draw(t, "at")
+		switch rapid.IntRange(0, 3).Draw(t, "how") {
+		case 0:
+			body[at] = rapid.SampledFrom([]byte("\"\\{}[],:0-+eEu.tfn/ \n\x00\x1f\x7f\xff")).Draw(t, "byte")
+		case 1:
+			body[at] = rapid.Byte().Draw(t, "any")
+		case 2:
+			body = slices.Delete(body, at, min(at+rapid.IntRange(1, 4).Draw(t, "length"), len(body)))
+		default:
+			body = slices.Insert(body, at, body[at:min(at+rapid.IntRange(1, 40).Draw(t, "length"), len(body))]...)
+		}
+		if len(body) == 0 {
+			return body
+		}
+	}
+	return body
+}
+
+// What Parse accepts is JSON, and every span of it holds, however the body came about.
+func TestMutated(t *testing.T) {
+	accepted := 0
+	rapid.Check(t, func(t *rapid.T) {
+		body := gentest.Conversation(gen.Options{Strange: true, Wild: true, ResultBytes: 20}, 2).Draw(t, "conversation").Body()
+		for range 20 {
+			m := mutate(t, body)
+			ix, err := Parse(m, Anthropic)
+			switch {
+			case err == nil:
+				accepted++
+				check(t, ix)
+				ix.Release()
+			case json.Valid(m) && bytes.Equal(m, body):
+				t.Fatalf("refused a body that it accepts: %v", err)
+			}
+		}
+	})
+	if accepted == 0 {
+		t.Error("no changed body was accepted")
+	}
+}
+
+// allocated is the number of bytes that f allocates.
+func allocated(f func()) int {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return int(after.TotalAlloc - before.TotalAlloc)
+}
+
+// Hostile shapes are refused or read with memory in proportion to the body; nothing here may take more than one pass.
+func TestHostile(t *testing.T) {
+	many := func(n int, element string) string { return strings.Repeat(element+",", n-1) + element }
+	deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
+	const lots = 200_000 // over every limit
+	calls := many(MaxBlocks/2, `{"type":"tool_use","id":"a","name":"n","input":{}}`)
+	results := many(MaxBlocks/2, `{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"b","cache_control":{}}]}`)
+	for _, c := range []struct {
+		name, body string
+		ok         bool
+	}{
+		{"depth of the limit", fmt.Sprintf(inBody, `,"x":`+deep(MaxDepth-1)), true},
+		{"depth over the limit", fmt.Sprintf(inBody, `,"x":`+deep(MaxDepth)), false},
+		{"depth", fmt.Sprintf(inBody, `,"x":`+deep(10_000)), false},
+		{"depth in a block", fmt.Sprintf(inBlock, `,"x":`+deep(10_000)), false},
+		{"depth in arguments", fmt.Sprintf(asContent, `[{"type":"tool_use","id":"a","name":"n","input":`+deep(10_000)+`}]`), false},
+		{"depth in a breakpoint", fmt.Sprintf(inBlock, `,"cache_control":{"x":`+deep(10_000)+`}`), false},
+		{"open brackets", strings.Repeat("[", lots), false},
+		{"open objects", strings.Repeat(`{"messages":`, lots), false},
+		{"blocks at the limit", fmt.Sprintf(asContent, "["+many(MaxBlocks, "{}")+"]"), true},
+		{"blocks over the limit", fmt.Sprintf(asContent, "["+many(MaxBlocks+1, "{}")+"]"), false},
+		{"empty blocks", fmt.Sprintf(asContent, "["+many(1_000_000, "{}")+"]"), false},
+		{"tools", fmt.Sprintf(inBody, `,"tools":[`+many(lots, "{}")+"]"), false},
+		{"system blocks", fmt.Sprintf(inBody, `,"system":[`+many(lots, "{}")+"]"), false},
+		{"messages", `{"messages":[` + many(lots, `{"role":"user","content":[]}`) + "]}", false},
+		{"parts of a result", fmt.Sprintf(asContent, `[{"type":"tool_result","tool_use_id":"a","content":[`+many(lots, "{}")+"]}]"), false},
+		{"breakpoints", fmt.Sprintf(inBlock, `,"x":[`+many(lots, `{"cache_control":null}`)+"]"), false},
+		{"members", fmt.Sprintf(inBody, ","+many(lots, `"x":1`)), true},
+		{"escaped keys", fmt.Sprintf(inBody, ","+many(lots/10, `"\u0078":1`)), true},
+		{"one id", `{"messages":[{"role":"assistant","content":[` + calls + `]},{"role":"user","content":[` + results + `]}]}`, true},
+		{"30 MB of text", fmt.Sprintf(asContent, `"`+strings.Repeat("0123456789", 3_000_000)+`"`), true},
+		{"escapes", fmt.Sprintf(asContent, `"`+strings.Repeat(`\n\ud800`, lots)+`"`), true},
+		{"white space", fmt.Sprintf(inBlock, strings.Repeat(" ", lots)+","+strings.Repeat(" ", lots)+`"cache_control":{}`+strings.Repeat(" ", lots)), true},
+	} {
+		body := []byte(c.body)
+		h := NewHasher(make([]byte, 32))
+		used := allocated(func() {
+			ix, err := Parse(body, Anthropic)
+			if (err == nil) != c.ok {
+				t.Errorf("%s: %v", c.name, err)
+			}
+			if err == nil {
+				ix.Digest(h)
+				ix.Release()
+			}
+		})
+		if limit := 8*len(body) + MaxBlocks*512; used > limit {
+			t.Errorf("%s: %d bytes for a body of %d", c.name, used, len(body))
+		}
+	}
+	if _, err := Parse(make([]byte, MaxBytes+1), Anthropic); err == nil {
+		t.Error("accepted a body over the limit")
+	}
+}
+
+// An index from the pool carries nothing over, whoever used it before.
+func TestPool(t *testing.T) {
+	h := NewHasher([]byte("0123456789abcdef0123456789abcdef"))
+	bodies := rapid.SliceOfN(strange(), 8, 8).Example(1)
+	var wg sync.WaitGroup
+	for w := range 4 {
+		wg.Go(func() {
+			for i := range 100 {
+				body := bodies[(w+i)%len(bodies)].Body()
+				pooled, err := Parse(body, Anthropic)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				pooled.Digest(h)
+				for c := range pooled.Calls {
+					pooled.CallFacts(int32(c))
+				}
+				fresh := &Index{}
+				fresh.reset(body, Anthropic)
+				if err := parseAnthropic(fresh); err != nil {
+					t.Error(err)
+					return
+				}
+				fresh.Digest(h)
+				if diff := gocmp.Diff(fresh.Messages, pooled.Messages, gocmp.AllowUnexported(Message{})); diff != "" || fresh.Key != pooled.Key {
+					t.Error("digests depend on what the pool held before: " + diff)
+				}
+				pooled.Release()
+				pooled.Release() // harmless
+			}
+		})
+	}
+	wg.Wait()
 }

@@ -71,6 +71,9 @@ func hexRune(raw string) rune {
 	return rune(n)
 }
 
+// short are the control characters that have an escape of two bytes.
+var short = [' ']byte{'\b': 'b', '\t': 't', '\n': 'n', '\f': 'f', '\r': 'r'}
+
 const hexDigits = "0123456789abcdef"
 
 // AppendQuoted appends text as a JSON string literal: nothing is escaped that JSON does not demand, and bytes that are no
@@ -81,10 +84,8 @@ func AppendQuoted(dst []byte, text string) []byte {
 		switch {
 		case r == '"' || r == '\\':
 			dst = append(dst, '\\', byte(r))
-		case r == '\n':
-			dst = append(dst, '\\', 'n')
-		case r == '\t':
-			dst = append(dst, '\\', 't')
+		case r < ' ' && short[r] != 0:
+			dst = append(dst, '\\', short[r])
 		case r < ' ':
 			dst = append(dst, '\\', 'u', '0', '0', hexDigits[r>>4], hexDigits[r&15])
 		default:

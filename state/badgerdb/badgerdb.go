@@ -21,7 +21,9 @@ import (
 )
 
 const (
-	memTableSize = 16 << 20  // a transaction may take 15 % of it, so that one branch below the value threshold always fits
+	// memTableSize must not shrink from one release to the next: what a process that was killed left in its log has to fit.
+	// A transaction may take 15 % of it, so one branch always fits: what is above 1 MiB goes to the value log.
+	memTableSize = 16 << 20
 	valueLogSize = 256 << 20 // largest value, and what one round of garbage collection rewrites
 	blockCache   = 32 << 20
 	compactors   = 2
@@ -34,7 +36,10 @@ const (
 	discardRatio = 0.5 // Badger's recommendation
 )
 
-var errClosed = errors.New("store is closed")
+var (
+	errClosed = errors.New("store is closed")
+	errInUse  = errors.New("another process, or another handle of this process, has it open")
+)
 
 // Options of a store.
 type Options struct {
@@ -44,6 +49,7 @@ type Options struct {
 // DB is a [state.Store] in a directory.
 type DB struct {
 	db      *badger.DB
+	lock    *os.File
 	files   string // the directory that Badger has for itself
 	log     *slog.Logger
 	codec   *codec
@@ -70,42 +76,35 @@ func Open(dir string, o Options) (*DB, error) {
 	return d, nil
 }
 
-func open(dir string, o Options, reserve uint64) (*DB, error) {
-	log := o.Logger
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
-	codec, err := newCodec()
-	if err != nil {
-		return nil, err
-	}
-	files := filepath.Join(dir, "badger")
-	if err := os.MkdirAll(files, 0o700); err != nil {
-		return nil, err
-	}
-	if err := os.Chmod(files, 0o700); err != nil { // it may come from a backup
-		return nil, err
-	}
-	d := &DB{
-		files: files, log: log, codec: codec, reserve: reserve,
+func open(dir string, o Options, reserve uint64) (d *DB, err error) {
+	d = &DB{
+		log: o.Logger, files: filepath.Join(dir, "badger"), reserve: reserve,
 		stop: make(chan struct{}), done: make(chan struct{}),
 	}
-	if err := d.room(); err != nil {
+	if d.log == nil {
+		d.log = slog.New(slog.DiscardHandler)
+	}
+	if d.codec, err = newCodec(); err != nil {
 		return nil, err
 	}
-	if err := guard(d.openBadger); err != nil {
+	if err := os.MkdirAll(d.files, 0o700); err != nil {
 		return nil, err
 	}
-	if err := guard(d.loadSecret); err != nil {
-		_ = guard(d.db.Close) // the reason is known already
-		return nil, fmt.Errorf("read secret: %w", err)
+	if err := os.Chmod(d.files, 0o700); err != nil { // it may come from a backup
+		return nil, err
+	}
+	if d.lock, err = lock(dir); err != nil {
+		return nil, err
+	}
+	if err := d.openLocked(); err != nil {
+		return nil, errors.Join(err, d.lock.Close())
 	}
 	go d.collect()
 	return d, nil
 }
 
-func (d *DB) openBadger() (err error) {
-	d.db, err = badger.Open(badger.DefaultOptions(d.files).
+func (d *DB) openLocked() error {
+	o := badger.DefaultOptions(d.files).
 		WithLogger(logger{d.log}).
 		WithMemTableSize(memTableSize).
 		WithValueLogFileSize(valueLogSize).
@@ -113,11 +112,27 @@ func (d *DB) openBadger() (err error) {
 		WithNumCompactors(compactors).
 		WithMetricsEnabled(false).
 		WithVerifyValueChecksum(true).
-		WithChecksumVerificationMode(options.OnBlockRead))
-	if err != nil && strings.Contains(err.Error(), "Cannot acquire directory lock") { // Badger has no error value for it
-		return fmt.Errorf("another process, or another store of this process, has it open: %w", err)
+		WithChecksumVerificationMode(options.OnBlockRead)
+	if err := d.room(); err != nil {
+		return err
 	}
-	return err
+	if err := tidy(d.files); err != nil {
+		return err
+	}
+	err := verifyTables(o)
+	if err == nil {
+		err = guard(func() (err error) {
+			d.db, err = badger.Open(o)
+			return err
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("%w; if its files cannot be repaired, remove %q: the store then starts empty", err, d.files)
+	}
+	if err := guard(d.loadSecret); err != nil {
+		return errors.Join(fmt.Errorf("read secret: %w", err), guard(d.db.Close))
+	}
+	return nil
 }
 
 // loadSecret reads the secret, or makes it if there is none. A secret that cannot be read is an error: with another one
@@ -162,7 +177,7 @@ func (d *DB) Close() error {
 	}
 	close(d.stop)
 	<-d.done
-	if err := guard(d.db.Close); err != nil {
+	if err := errors.Join(guard(d.db.Close), d.lock.Close()); err != nil {
 		return fmt.Errorf("close store: %w", err)
 	}
 	return nil
@@ -193,45 +208,6 @@ func guard(f func() error) (err error) {
 		}
 	}()
 	return f()
-}
-
-// room fails if the disk is nearly full.
-func (d *DB) room() error {
-	free, err := freeSpace(d.files)
-	if err != nil {
-		return fmt.Errorf("find free space: %w", err)
-	}
-	if free < d.reserve {
-		return fmt.Errorf("disk is nearly full: %d MiB are free, %d MiB are needed", free>>20, d.reserve>>20)
-	}
-	return nil
-}
-
-// sync makes durable what was written. Badger's Sync leaves out a log that was full and replaced since it was written to
-// and waits to become a table, so those are synced here.
-func (d *DB) sync() error {
-	if err := d.db.Sync(); err != nil {
-		return fmt.Errorf("sync: %w", err)
-	}
-	logs, err := filepath.Glob(filepath.Join(d.files, "*.mem"))
-	if err != nil || len(logs) < 2 {
-		return err
-	}
-	for _, name := range logs {
-		if err := syncFile(name); err != nil && !errors.Is(err, os.ErrNotExist) { // gone: it is a table by now, and synced
-			return fmt.Errorf("sync: %w", err)
-		}
-	}
-	return nil
-}
-
-func syncFile(name string) error {
-	f, err := os.Open(name)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return f.Sync()
 }
 
 // collect gives space of the value log back until the store is closed.

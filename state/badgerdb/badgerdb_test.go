@@ -1,10 +1,30 @@
 package badgerdb
 
 import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
 	"testing"
+	"time"
+
+	"github.com/dgraph-io/badger/v4"
+	"go.uber.org/goleak"
 
 	"github.com/tidemark-dev/tidemark/state"
 	"github.com/tidemark-dev/tidemark/state/statetest"
+)
+
+var (
+	ctx = context.Background()
+	key = state.SessionKey{Tenant: state.Digest{1}, Session: state.Digest{2}}
 )
 
 func TestConformance(t *testing.T) {
@@ -23,4 +43,286 @@ func mustOpen(t *testing.T, dir string) *DB {
 	}
 	t.Cleanup(func() { d.Close() })
 	return d
+}
+
+func mustCommit(t *testing.T, d *DB, b *state.Branch, originals ...state.Original) {
+	t.Helper()
+	if _, err := d.Commit(ctx, key, b, originals); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// decided returns a branch with a decision for each original.
+func decided(id, version uint64, originals ...state.Original) *state.Branch {
+	b := &state.Branch{ID: id, Version: version, Chain: []state.Digest{{1}, {2}, {byte(version)}}}
+	for i := range originals {
+		b.InForce = append(b.InForce, state.Decision{ID: originals[i].ID, Content: []byte(`"[…]"`)})
+	}
+	return b
+}
+
+func original(id string, size int) state.Original {
+	content := bytes.Repeat([]byte(id+" "), size/(len(id)+1)+1)[:size]
+	return state.Original{ID: id, Session: key, Call: "call " + id, Content: content}
+}
+
+func TestInUse(t *testing.T) {
+	dir := t.TempDir()
+	first := mustOpen(t, dir)
+	for range 2 {
+		_, err := Open(dir, Options{})
+		if !errors.Is(err, errInUse) {
+			t.Fatalf("error %v, want that it is in use", err)
+		}
+		if !strings.Contains(err.Error(), dir) {
+			t.Errorf("the error does not name the directory: %v", err)
+		}
+	}
+	first.Close()
+	mustOpen(t, dir)
+}
+
+func TestUnusableDirectory(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dirs := map[string]string{"a file": file, "below a file": filepath.Join(file, "x")}
+	if runtime.GOOS == "linux" {
+		dirs["a file system that takes none"] = "/proc/tidemark"
+	}
+	if os.Geteuid() != 0 { // permissions do not bind root
+		readOnly := t.TempDir()
+		if err := os.Chmod(readOnly, 0o500); err != nil {
+			t.Fatal(err)
+		}
+		dirs["a read-only directory"] = readOnly
+	}
+	for what, dir := range dirs {
+		if d, err := Open(dir, Options{}); err == nil {
+			d.Close()
+			t.Errorf("%s was opened", what)
+		} else if !strings.Contains(err.Error(), dir) {
+			t.Errorf("%s: the error does not name it: %v", what, err)
+		}
+	}
+}
+
+func TestPermissions(t *testing.T) {
+	dir := t.TempDir()
+	d := mustOpen(t, dir)
+	o := original("o", 2<<20)
+	mustCommit(t, d, decided(1, 0, o), o)
+	d.Close()
+	if err := os.Chmod(d.files, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	mustOpen(t, dir)
+	info, err := os.Stat(d.files)
+	if err != nil || info.Mode() != fs.ModeDir|0o700 {
+		t.Errorf("the files lie in a directory of mode %v, %v", info.Mode(), err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 1 {
+		t.Errorf("%d entries beside the files, %v", len(entries)-1, err)
+	}
+}
+
+func TestDiskNearlyFull(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := open(dir, Options{}, math.MaxUint64); err == nil || !strings.Contains(err.Error(), "nearly full") {
+		t.Errorf("open: error %v", err)
+	}
+	d := mustOpen(t, dir)
+	o := original("o", 10)
+	mustCommit(t, d, decided(1, 0, o), o)
+
+	d.reserve = math.MaxUint64
+	late := original("late", 10)
+	if _, err := d.Commit(ctx, key, decided(1, 1, o, late), []state.Original{late}); err == nil {
+		t.Error("committed to a full disk")
+	}
+	if _, err := d.Merge(ctx, key, []*state.Branch{decided(2, 0)}); err == nil {
+		t.Error("merged to a full disk")
+	}
+	s, err := d.Load(ctx, key)
+	if err != nil || s.Stamp != 1 || len(s.Branches) != 1 || s.Branches[0].Version != 1 {
+		t.Errorf("session %+v, %v", s, err)
+	}
+	if _, err := d.Original(ctx, "o"); err != nil {
+		t.Errorf("read original: %v", err)
+	}
+
+	d.reserve = reserve
+	mustCommit(t, d, decided(1, 1, o, late), late)
+}
+
+// TestUnreadableRecords: what cannot be read is absent, is counted, and is logged once and without content.
+func TestUnreadableRecords(t *testing.T) {
+	var log bytes.Buffer
+	d, err := Open(t.TempDir(), Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	good, err := d.codec.encode(decided(1, 3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, record := range map[string][]byte{
+		"empty":           {},
+		"no value":        {schema},
+		"unknown version": append([]byte{schema + 1}, good[1:]...),
+		"cut":             good[:len(good)-3],
+		"too long":        append(bytes.Clone(good), 0xf6),
+		"another type":    {schema, 0x63, 's', 'e', 'c'},
+		"garbage":         []byte("\x01content of a transcript"),
+	} {
+		k := key
+		copy(k.Session[:], name)
+		before := d.Unreadable()
+		for _, at := range [][]byte{branchKey(k, 1), stampKey(k), originalKey(name)} {
+			if err := d.db.Update(func(txn *badger.Txn) error { return txn.Set(at, record) }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if s, err := d.Load(ctx, k); err != nil || s.Stamp != 0 || len(s.Branches) != 0 {
+			t.Errorf("%s: session %+v, %v", name, s, err)
+		}
+		if _, err := d.Original(ctx, name); !errors.Is(err, state.ErrNotFound) {
+			t.Errorf("%s: original: %v", name, err)
+		}
+		if got := d.Unreadable() - before; got != 3 {
+			t.Errorf("%s: %d records were counted, want 3", name, got)
+		}
+		if _, err := d.Commit(ctx, k, decided(1, 3), nil); !errors.Is(err, state.ErrConflict) {
+			t.Errorf("%s: a version of what is absent was committed: %v", name, err)
+		}
+		if stamp, err := d.Commit(ctx, k, decided(1, 0), nil); err != nil || stamp != 1 {
+			t.Errorf("%s: commit: %d, %v", name, stamp, err)
+		}
+		if s, err := d.Load(ctx, k); err != nil || s.Stamp != 1 || len(s.Branches) != 1 {
+			t.Errorf("%s: session after a commit: %+v, %v", name, s, err)
+		}
+	}
+	if n := strings.Count(log.String(), "cannot be read"); n != 1 {
+		t.Errorf("%d log lines, want one:\n%s", n, log.String())
+	}
+	if strings.Contains(log.String(), "transcript") {
+		t.Errorf("content was logged:\n%s", log.String())
+	}
+}
+
+// TestUnreadableSecret: with another secret nothing would ever be found again, so it is never replaced.
+func TestUnreadableSecret(t *testing.T) {
+	codec, err := newCodec()
+	if err != nil {
+		t.Fatal(err)
+	}
+	short, err := codec.encode([]byte("short"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, record := range [][]byte{{}, {schema + 1}, short} {
+		dir := t.TempDir()
+		d := mustOpen(t, dir)
+		if err := d.db.Update(func(txn *badger.Txn) error { return txn.Set(secretKey, record) }); err != nil {
+			t.Fatal(err)
+		}
+		d.Close()
+		for range 2 {
+			if _, err := Open(dir, Options{}); err == nil || !strings.Contains(err.Error(), "secret") {
+				t.Errorf("secret %x: error %v", record, err)
+			}
+		}
+	}
+}
+
+// TestKeysAreDigests: no id, whatever it holds, is a part of a key.
+func TestKeysAreDigests(t *testing.T) {
+	d := mustOpen(t, t.TempDir())
+	const id = "0123456789abcdef01234567"
+	o := original(id, 100)
+	b := decided(1, 0, o)
+	b.InForce[0].Ref.Call = id
+	mustCommit(t, d, b, o)
+	lengths := map[byte]int{'b': 1 + 16 + 16 + 8, 's': 1 + 16 + 16, 'h': 1 + 16 + 32 + 16, 'o': 1 + 32, 'k': 1}
+	seen := map[byte]bool{}
+	for _, item := range items(t, d) {
+		kind := item.key[0]
+		seen[kind] = true
+		if len(item.key) != lengths[kind] || bytes.Contains(item.key, []byte(id[:8])) {
+			t.Errorf("key %q", item.key)
+		}
+	}
+	if len(seen) != len(lengths) {
+		t.Errorf("kinds of keys: %v", seen)
+	}
+}
+
+type stored struct {
+	key     []byte
+	expires uint64
+}
+
+func items(t *testing.T, d *DB) (all []stored) {
+	t.Helper()
+	err := d.db.View(func(txn *badger.Txn) error {
+		d.scan(txn, nil, false, func(item *badger.Item) {
+			all = append(all, stored{item.KeyCopy(nil), item.ExpiresAt()})
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// TestCollectGarbage: space of replaced values comes back, and nothing else is lost.
+func TestCollectGarbage(t *testing.T) {
+	dir := t.TempDir()
+	var kept []state.Original
+	for round := range 6 { // with so many tables, Badger finds out by itself which values are spent
+		d := mustOpen(t, dir)
+		spent, keep := original("spent", 3<<20), original(fmt.Sprint("kept ", round), 1<<20)
+		kept = append(kept, keep)
+		mustCommit(t, d, decided(1, uint64(round), spent, keep), spent, keep)
+		d.Close()
+	}
+	d := mustOpen(t, dir)
+	first := filepath.Join(d.files, "000001.vlog")
+	if _, err := os.Stat(first); err != nil {
+		t.Fatal(err)
+	}
+	for range 100 {
+		if err := d.db.Flatten(compactors); err != nil {
+			t.Fatal(err)
+		}
+		d.collectGarbage()
+		if _, err := os.Stat(first); err != nil {
+			break
+		}
+		time.Sleep(50 * time.Millisecond) // another compaction may be at work
+	}
+	if _, err := os.Stat(first); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a log of replaced values is still there: %v", err)
+	}
+	for i := range kept {
+		if o, err := d.Original(ctx, kept[i].ID); err != nil || !bytes.Equal(o.Content, kept[i].Content) {
+			t.Errorf("original %d: %v", i, err)
+		}
+	}
+}
+
+func TestCloseLeavesNoGoroutine(t *testing.T) {
+	before := goleak.IgnoreCurrent()
+	d := mustOpen(t, t.TempDir())
+	mustCommit(t, d, decided(1, 0))
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := goleak.Find(before); err != nil {
+		t.Error(err)
+	}
 }

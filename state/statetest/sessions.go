@@ -25,7 +25,7 @@ func testConcurrentCommits(t *testing.T, s state.Store) {
 			switch _, err := s.Commit(context.Background(), key, b, []state.Original{original(key)}); {
 			case err == nil:
 				winners.Add(1)
-			case err == state.ErrConflict:
+			case errors.Is(err, state.ErrConflict):
 				losers.Add(1)
 			default:
 				t.Errorf("writer %d: %v", n, err)
@@ -108,9 +108,8 @@ func testStamps(t *testing.T, s state.Store) {
 		last += 2
 		assertStamp(last)
 	}
-	if _, err := s.Commit(ctx, key, sample(1), nil); err != state.ErrConflict {
-		t.Fatal(err)
-	}
+	_, err := s.Commit(ctx, key, sample(1), nil)
+	assertError(t, "a stale version", err, state.ErrConflict)
 	assertStamp(last)
 	commit(t, s, beside, sample(1))
 	assertStamp(last)
@@ -337,7 +336,7 @@ func testClosed(t *testing.T, s state.Store) {
 		}
 	}
 	for call, err := range calls(context.Background(), s, key) {
-		if err == nil || err == state.ErrConflict || err == state.ErrNotFound {
+		if err == nil || errors.Is(err, state.ErrConflict) || errors.Is(err, state.ErrNotFound) {
 			t.Errorf("%s on a closed store: error %v", call, err)
 		}
 	}

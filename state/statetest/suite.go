@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"errors"
 	"reflect"
 	"slices"
 	"sync/atomic"
@@ -126,7 +127,7 @@ func assertEqual(t rapid.TB, what string, got, want any) {
 
 func assertError(t rapid.TB, what string, got, want error) {
 	t.Helper()
-	if got != want {
+	if !errors.Is(got, want) {
 		t.Fatalf("%s: error %v, want %v", what, got, want)
 	}
 }

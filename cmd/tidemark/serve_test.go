@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	filterv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
+	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/tidemark-dev/tidemark/internal/serverconfig"
+)
+
+// envoy plays Envoy's part towards a server that runs in this process.
+type envoy struct {
+	client extprocv3.ExternalProcessorClient
+	admin  string
+}
+
+func start(t *testing.T) *envoy {
+	t.Helper()
+	socket := "unix:" + filepath.Join(t.TempDir(), "s")
+	admin, err := free()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() {
+		done <- serve(ctx, serverconfig.Sources{
+			Filters: knownFilters(), Flags: map[string]string{"listen": socket, "admin": admin, "state": "memory:", "drain_delay": "0s", "log.level": "error", "deadline": "10s"},
+		}, time.Now)
+	}()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	c, err := grpc.NewClient(socket, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.WaitForReady(true)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return &envoy{extprocv3.NewExternalProcessorClient(c), admin}
+}
+
+const body = `{"model":"claude-opus-4-1","max_tokens":100,"tools":[{"name":"Read"}],"messages":[{"role":"user","content":"hi"}]}`
+
+// ask sends one request in BUFFERED mode and returns what it is told for the access log.
+func (e *envoy) ask(t *testing.T, headers map[string]string, route map[string]any, initial ...string) map[string]any {
+	t.Helper()
+	ctx := metadata.AppendToOutgoingContext(t.Context(), initial...)
+	stream, err := e.client.Process(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &corev3.HeaderMap{}
+	for k, v := range headers {
+		h.Headers = append(h.Headers, &corev3.HeaderValue{Key: k, RawValue: []byte(v)})
+	}
+	ns, err := structpb.NewStruct(route)
+	if err != nil {
+		t.Fatal(err)
+	}
+	md := &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{"tidemark": ns}}
+	result := map[string]any{}
+	for _, m := range []*extprocv3.ProcessingRequest{
+		{
+			Request:         &extprocv3.ProcessingRequest_RequestHeaders{RequestHeaders: &extprocv3.HttpHeaders{Headers: h}},
+			MetadataContext: md,
+			ProtocolConfig:  &extprocv3.ProtocolConfiguration{RequestBodyMode: filterv3.ProcessingMode_BUFFERED},
+		},
+		{Request: &extprocv3.ProcessingRequest_RequestBody{RequestBody: &extprocv3.HttpBody{Body: []byte(body), EndOfStream: true}}, MetadataContext: md},
+	} {
+		if err := stream.Send(m); err != nil {
+			break // the server has left
+		}
+		answer, err := stream.Recv()
+		if err != nil {
+			break
+		}
+		if s := answer.GetDynamicMetadata().GetFields()["tidemark.result"]; s != nil {
+			result = s.GetStructValue().AsMap()
+		}
+	}
+	return result
+}
+
+func turn(extra ...string) map[string]string {
+	h := map[string]string{":method": "POST", ":path": "/v1/messages", "content-type": "application/json", "x-api-key": "sk-test", "x-claude-code-session-id": "s1"}
+	for i := 0; i < len(extra); i += 2 {
+		h[extra[i]] = extra[i+1]
+	}
+	return h
+}
+
+func TestServeAsEnvoySeesIt(t *testing.T) {
+	e := start(t)
+	for _, c := range []struct {
+		name    string
+		headers map[string]string
+		route   map[string]any
+		initial []string
+		want    map[string]any
+	}{
+		{"the server's default", turn(), nil, nil, map[string]any{"outcome": "identity", "pipeline": "default", "mode": "active"}},
+		{"metadata", turn(), map[string]any{"mode": "shadow"}, nil, map[string]any{"mode": "shadow"}},
+		{"initial metadata", turn(), nil, []string{"x-tidemark-route", `{"mode": "off"}`}, map[string]any{"mode": "off", "gate": "off"}},
+		{"unknown name", turn(), nil, []string{"x-tidemark-pipeline", "nope"}, map[string]any{"gate": "bad_config"}},
+		{"bad config", turn(), map[string]any{"mod": "shadow"}, nil, map[string]any{"gate": "bad_config"}},
+		{"bypass", turn("x-tidemark-bypass", "true"), nil, nil, map[string]any{"gate": "bypass", "outcome": "bypassed"}},
+		{"signed", turn("authorization", "AWS4-HMAC-SHA256 Credential=AKIA/x"), nil, nil, map[string]any{"gate": "client_signed"}},
+		{"auxiliary", turn("x-claude-code-request-class", "auxiliary"), nil, nil, map[string]any{"gate": "side_request"}},
+		{"count_tokens", turn(":path", "/v1/messages/count_tokens?beta=true"), nil, nil, map[string]any{"gate": "side_request"}},
+		{"no session", turn("x-claude-code-session-id", ""), nil, nil, map[string]any{"gate": "no_session"}},
+		{"another path", turn(":path", "/v1/models"), nil, nil, map[string]any{"outcome": "untouched", "gate": "path"}},
+	} {
+		got := e.ask(t, c.headers, c.route, c.initial...)
+		for k, v := range c.want {
+			if got[k] != v {
+				t.Errorf("%s: %s is %v, want %v in %v", c.name, k, got[k], v, got)
+			}
+		}
+	}
+	r, err := http.Get("http://" + e.admin + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close() //nolint:errcheck // it is only read
+	text, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{
+		`tidemark_config_route_errors_total{reason="metadata"} 1`,
+		`tidemark_config_route_errors_total{reason="name"} 1`,
+		`tidemark_passed_total{reason="path"} 1`,
+		`tidemark_gates_total{filter="",gate="bad_config"} 2`,
+	} {
+		if !strings.Contains(string(text), line) {
+			t.Errorf("metrics lack %s", line)
+		}
+	}
+}

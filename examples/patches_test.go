@@ -1,0 +1,177 @@
+package examples_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"maps"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+	"google.golang.org/grpc/codes"
+
+	"github.com/tidemark-dev/tidemark/envoy/envoytest"
+	"github.com/tidemark-dev/tidemark/extproc"
+	"github.com/tidemark-dev/tidemark/internal/observe"
+	"github.com/tidemark-dev/tidemark/pipeline"
+)
+
+type object = map[string]any
+
+// TestPatchesOnEnvoy puts the pieces of the examples into a plain config, as the mesh would, and looks at the route's config
+// that reaches tidemark, and at the body that reaches the provider.
+func TestPatchesOnEnvoy(t *testing.T) {
+	for name, c := range map[string]struct {
+		file, want string
+		apply      func(t *testing.T, pieces map[string]object, config *plain)
+	}{
+		"envoy-gateway": {
+			file: "envoy-gateway/per-route.yaml",
+			want: `metadata {"components":{"readlifecycle":{"min_tokens":200}},"pipeline":["readlifecycle"]}`,
+			apply: func(_ *testing.T, pieces map[string]object, config *plain) {
+				config.filters[0] = pieces["Listener"]
+				config.route["typed_per_filter_config"] = object{"envoy.filters.http.set_metadata": pieces["RouteConfiguration"]}
+			},
+		},
+		"istio": {
+			file: "istio/tidemark.yaml",
+			want: `json {"components":{"readlifecycle":{"min_tokens":200}},"pipeline":["readlifecycle"]}`,
+			apply: func(t *testing.T, pieces map[string]object, config *plain) {
+				config.filters[1] = pieces["HTTP_FILTER"]
+				maps.Copy(config.route, pieces["HTTP_ROUTE"])
+				config.renameCluster(t, "outbound|9002||tidemark.tidemark.svc.cluster.local")
+			},
+		},
+		"ai-gateway": {
+			file: "ai-gateway/tidemark.yaml",
+			want: `pipeline default`,
+			apply: func(_ *testing.T, pieces map[string]object, config *plain) {
+				config.filters[0], config.filters[1] = pieces["Listener"], config.filters[0]
+				pieces["Cluster"]["load_assignment"] = config.clusters[0].(object)["load_assignment"] // the test's own address
+				config.clusters[0] = pieces["Cluster"]
+				delete(config.route, "typed_per_filter_config")
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pieces := map[string]object{}
+			for _, r := range resources(t, c.file) {
+				for _, p := range r.patches(t) {
+					pieces[p.what] = p.value.(object)
+				}
+			}
+			edit := func(text string) string {
+				config := parsePlain(t, text)
+				c.apply(t, pieces, config)
+				return config.text(t)
+			}
+			if got := outbound(t, edit); got != c.want {
+				t.Errorf("tidemark was told %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// outbound sends a request through an Envoy with an edited config and returns the body as the provider sees it, which is what
+// tidemark was told of the route.
+func outbound(t *testing.T, edit func(string) string) string {
+	t.Helper()
+	env := envoytest.Start(t, envoytest.Options{
+		Upstream: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) }),
+		Server:   &extproc.Options{Engine: tell{}, Admit: admit, Result: observe.Result, Observer: quiet{}, Deadline: 2 * time.Second},
+		Edit:     edit,
+	})
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, env.URL("/v1/messages"), strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := envoytest.Client(t, false).Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusOK {
+		t.Fatalf("status %d, %v: %s", res.StatusCode, err, b)
+	}
+	return string(b)
+}
+
+// tell is an engine that forwards the name of the route's config.
+type tell struct{}
+
+func (tell) Request(_ context.Context, r *pipeline.Request) *pipeline.Outcome {
+	return &pipeline.Outcome{Body: []byte(r.Config.Name)}
+}
+
+// admit takes everything, and makes the whole config of the route its name.
+func admit(h *extproc.Head) (*pipeline.Request, string) {
+	name := "json " + h.Config.JSON
+	switch {
+	case h.Config.Metadata != nil:
+		b, err := json.Marshal(h.Config.Metadata.AsMap())
+		if err != nil {
+			return nil, "metadata"
+		}
+		name = "metadata " + string(b)
+	case h.Config.Pipeline != "":
+		name = "pipeline " + h.Config.Pipeline
+	}
+	return &pipeline.Request{Config: &pipeline.Config{Name: name}}, ""
+}
+
+// quiet is an observer that nobody asks.
+type quiet struct{}
+
+func (quiet) Began()                                        {}
+func (quiet) Ended(time.Duration, codes.Code)               {}
+func (quiet) Passed(string)                                 {}
+func (quiet) Answered(*pipeline.Request, *pipeline.Outcome) {}
+
+// plain is envoy/bootstrap.yaml, with the places that patches go to: its filters are set_metadata, ext_proc and router.
+type plain struct {
+	all      object
+	filters  []any
+	route    object // of /v1/messages
+	clusters []any  // tidemark comes first
+}
+
+func parsePlain(t *testing.T, text string) *plain {
+	t.Helper()
+	p := &plain{}
+	if err := yaml.Load([]byte(text), &p.all); err != nil {
+		t.Fatal(err)
+	}
+	resources := p.all["static_resources"].(object)
+	chain := resources["listeners"].([]any)[0].(object)["filter_chains"].([]any)[0].(object)
+	manager := chain["filters"].([]any)[0].(object)["typed_config"].(object)
+	p.filters = manager["http_filters"].([]any)
+	p.route = manager["route_config"].(object)["virtual_hosts"].([]any)[0].(object)["routes"].([]any)[0].(object)
+	p.clusters = resources["clusters"].([]any)
+	// What other routes of the config say to filters of other names is not part of the test.
+	routes := manager["route_config"].(object)["virtual_hosts"].([]any)[0].(object)
+	routes["routes"] = routes["routes"].([]any)[:1]
+	delete(p.route, "typed_per_filter_config")
+	return p
+}
+
+func (p *plain) renameCluster(t *testing.T, name string) {
+	t.Helper()
+	c := p.clusters[0].(object)
+	if c["name"] != "tidemark" {
+		t.Fatalf("the first cluster is %v", c["name"])
+	}
+	c["name"] = name
+}
+
+func (p *plain) text(t *testing.T) string {
+	t.Helper()
+	b, err := json.Marshal(p.all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}

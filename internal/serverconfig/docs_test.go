@@ -1,0 +1,204 @@
+package serverconfig_test
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tidemark-dev/tidemark/internal/routeconfig"
+	"github.com/tidemark-dev/tidemark/internal/serverconfig"
+)
+
+// docs/config.md and examples/tidemark.yaml are written from the code:
+//
+//	go test ./internal/serverconfig -run TestGenerated -update
+var update = flag.Bool("update", false, "write docs/config.md and examples/tidemark.yaml")
+
+const (
+	docsFile    = "../../docs/config.md"
+	exampleFile = "../../examples/tidemark.yaml"
+)
+
+func TestGenerated(t *testing.T) {
+	for path, want := range map[string]string{docsFile: docs(), exampleFile: example()} {
+		if *update {
+			if err := os.WriteFile(path, []byte(want), 0o644); err != nil { //nolint:gosec // documentation is for everybody.
+				t.Fatal(err)
+			}
+		}
+		got, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, string(got)); diff != "" {
+			t.Errorf("%s is not what the code says: %s", path, diff)
+		}
+	}
+}
+
+// The example says every default, and says it in the way that the server reads it.
+func TestExampleIsTheDefaults(t *testing.T) {
+	l, err := serverconfig.Load(serverconfig.Sources{File: exampleFile, Filters: known()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := serverconfig.Load(serverconfig.Sources{Filters: known()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range l.Settings() {
+		if !strings.HasPrefix(s.Origin, "file ") && s.Key != "log" {
+			t.Errorf("%s is not in the example", s.Key)
+		}
+	}
+	l.Pipelines = d.Pipelines
+	if diff := cmp.Diff(d.Redacted(), l.Redacted()); diff != "" {
+		t.Errorf("the example differs from the defaults: %s", diff)
+	}
+	every := make([]any, 0, len(known()))
+	for _, f := range known() {
+		every = append(every, f.Name)
+	}
+	fresh, problems := routeconfig.New(routeconfig.Options{Filters: known(), Default: map[string]any{"pipeline": every}})
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	named := l.Routes.Resolve("", routeconfig.Sources{Name: "every-filter"})
+	if diff := cmp.Diff(fresh.Default().Effective, named.Effective); diff != "" {
+		t.Errorf("the filters' defaults in the example differ: %s", diff)
+	}
+}
+
+func value(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err.Error()
+	}
+	return strings.ReplaceAll(string(b), ",", ", ")
+}
+
+func docs() string {
+	var b strings.Builder
+	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	p(`# Configuration
+
+Written from the code; ` + "`examples/tidemark.yaml`" + ` says the same as YAML. Before you deploy: ` + "`tidemark check FILE…`" + ` reads this file and
+Envoy's, and ` + "`tidemark check --print`" + ` shows each effective value and where it came from.
+
+## Server
+
+One YAML file (` + "`--config`" + `), environment variables, flags. A flag counts before a variable, that before the file, that before the default. Unknown keys
+and wrong types stop the start. While the server runs, the file is read again when it changes and on SIGHUP; a file that cannot be used
+changes nothing and is counted in ` + "`tidemark_config_loads_total{result=\"error\"}`" + `. ` + "`mode`, `log.level`, `default` and `pipelines`" + ` are taken over at once,
+the other keys at the next start.
+
+| key | default | variable | flag | meaning |
+|---|---|---|---|---|`)
+	d := serverconfig.Defaults()
+	flags := map[string]bool{"listen": true, "admin": true, "state": true, "log.level": true, "log.format": true}
+	for _, k := range routeconfig.Describe(&d) {
+		env, flag := "`"+serverconfig.EnvName(k.Name)+"`", ""
+		if flags[k.Name] {
+			flag = "`" + serverconfig.FlagName(k.Name) + "`"
+		}
+		if k.Name == "default" || k.Name == "pipelines" {
+			env = ""
+		}
+		p("| `%s` | `%s` | %s | %s | %s |", k.Name, value(k.Default), env, flag, k.Doc)
+	}
+	p(`
+## Route
+
+A route's config comes from the first place that holds one; an empty one counts as none:
+
+1. dynamic metadata, namespace ` + "`tidemark`" + `: per-route ` + "`set_metadata`" + ` and ` + "`forwarding_namespaces: {untyped: [tidemark]}`" + `
+2. gRPC initial metadata ` + "`x-tidemark-route`" + `: JSON; ` + "`%%METADATA(ROUTE:tidemark)%%`" + ` sends a route's metadata so, in every Envoy
+3. gRPC initial metadata ` + "`x-tidemark-pipeline`" + `: the name of one of the server's ` + "`pipelines`" + `
+4. the server's ` + "`default`" + `
+
+A ` + "`pipeline`" + ` that is a list stands alone. Where it is a name, that config is the base and the other keys are laid over it; without ` + "`pipeline`" + ` the base is
+the server's default. A config that cannot be used makes its route replay only (what is in force stays, nothing new is decided), is logged
+once and counted in ` + "`tidemark_config_route_errors_total`" + `.
+
+Envoy's YAML reader turns an unquoted ` + "`off`" + ` into false, and a fraction into a string; both are understood.
+
+| key | default | meaning |
+|---|---|---|`)
+	r := routeconfig.DefaultKeys()
+	r.Pipeline, r.Components = routeconfig.BuiltIn()["pipeline"], map[string]any{}
+	for _, k := range routeconfig.Describe(&r) {
+		p("| `%s` | `%s` | %s |", k.Name, value(k.Default), k.Doc)
+	}
+	for _, f := range known() {
+		p("\n## Filter %s\n\nIt %s. Keys under `components: {%s: {…}}`:\n\n| key | default | meaning |\n|---|---|---|", f.Name, f.Summary, f.Name)
+		for _, k := range routeconfig.Describe(f.Default()) {
+			p("| `%s` | `%s` | %s |", k.Name, value(k.Default), k.Doc)
+		}
+	}
+	return b.String()
+}
+
+// writer writes YAML with a comment before each key.
+type writer struct{ strings.Builder }
+
+func (w *writer) key(depth int, name, doc, value string) {
+	in := strings.Repeat("  ", depth)
+	if doc != "" {
+		w.WriteString(in + "# " + doc + "\n")
+	}
+	w.WriteString(strings.TrimRight(in+name+": "+value, " ") + "\n")
+}
+
+func (w *writer) filter(f *routeconfig.Filter) {
+	w.key(3, f.Name, f.Summary, "")
+	for _, k := range routeconfig.Describe(f.Default()) {
+		w.key(4, k.Name, k.Doc, value(k.Default))
+	}
+}
+
+func example() string {
+	var w writer
+	w.WriteString("# Every key of tidemark's server config with its default. Written from the code, see docs/config.md.\n\n")
+	d := serverconfig.Defaults()
+	section := ""
+	for _, k := range routeconfig.Describe(&d) {
+		name, depth := k.Name, 0
+		if s, key, ok := strings.Cut(k.Name, "."); ok {
+			if s != section {
+				w.key(0, s, "", "")
+			}
+			section, name, depth = s, key, 1
+		}
+		switch k.Name {
+		case "default":
+			w.key(0, name, k.Doc, "")
+			r := routeconfig.DefaultKeys()
+			r.Pipeline = d.Default["pipeline"]
+			for _, k := range routeconfig.Describe(&r) {
+				if k.Name != "components" {
+					w.key(1, k.Name, k.Doc, value(k.Default))
+				}
+			}
+		case "pipelines":
+			w.key(0, name, k.Doc, "")
+			w.key(1, "every-filter", "", "")
+			names := make([]string, 0, len(known()))
+			for _, f := range known() {
+				names = append(names, f.Name)
+			}
+			w.key(2, "pipeline", "", value(names))
+			w.key(2, "components", "", "")
+			for _, f := range known() {
+				w.filter(&f)
+			}
+		default:
+			w.key(depth, name, k.Doc, value(k.Default))
+		}
+	}
+	return w.String()
+}

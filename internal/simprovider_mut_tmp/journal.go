@@ -1,0 +1,72 @@
+package simprovider
+
+import (
+	"net/http"
+	"slices"
+	"time"
+)
+
+// Received is one request as it arrived, and what became of it.
+type Received struct {
+	Time   time.Time   `json:"time"`
+	Path   string      `json:"path"`
+	Header http.Header `json:"-"`
+	Body   []byte      `json:"body,omitempty"` // raw bytes; base64 in JSON
+	Status int         `json:"status"`
+	Error  string      `json:"error,omitempty"` // type and message of a refusal
+	ID     string      `json:"id"`              // of the answer
+	Model  string      `json:"model,omitempty"`
+	Usage  Usage       `json:"usage"`
+	Prompt int         `json:"prompt_tokens"`
+	Live   []Live      `json:"live,omitempty"` // entries of the workspace after this request, longest first
+}
+
+// Limits of the log: the oldest requests go first.
+const (
+	keptRequests = 4096
+	keptBodies   = 256 << 20 // bytes
+)
+
+// journal is the log of requests.
+type journal struct {
+	list  []Received
+	bytes int
+}
+
+func (j *journal) add(rec Received) {
+	j.list = append(j.list, rec)
+	j.bytes += len(rec.Body)
+	drop := 0
+	for len(j.list)-drop > keptRequests || j.bytes > keptBodies && len(j.list)-drop > 1 {
+		j.bytes -= len(j.list[drop].Body)
+		j.list[drop] = Received{} // the array behind the list outlives it
+		drop++
+	}
+	j.list = j.list[drop:]
+}
+
+func (s *Sim) received(res Result, path string, body []byte, h http.Header, at time.Time) Received {
+	rec := Received{
+		Time: at, Path: path, Header: h.Clone(), Body: body, Status: res.Status, ID: res.ID, Model: res.Model,
+		Usage: res.Usage, Prompt: res.Prompt, Live: s.space(h).list(at),
+	}
+	if res.Err != nil {
+		rec.Error = res.Err.Error()
+	}
+	return rec
+}
+
+// Requests returns what arrived so far, oldest first; of very many only the newest.
+func (s *Sim) Requests() []Received {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.log.list)
+}
+
+// Cost returns the price of a request's input in units of one uncached input token: reads at the model's rate, writes at 1.25
+// for five minutes and 2.0 for an hour. Output and price tiers by prompt size are not part of it.
+func (s *Sim) Cost(rec Received) float64 {
+	facts, _ := lookup(rec.Model) // without a model nothing was billed
+	u := rec.Usage
+	return float64(u.Input) + facts.rho*float64(u.Read) + writeShort*float64(u.Write5m) + writeLong*float64(u.Write1h)
+}

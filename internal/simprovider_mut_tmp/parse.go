@@ -1,0 +1,253 @@
+package simprovider
+
+import (
+	"fmt"
+	"slices"
+	"unicode/utf8"
+)
+
+// message is one parsed message. Bodies share it as long as its bytes are the same.
+type message struct {
+	role   string
+	blocks []*block
+	flaw   *flaw
+}
+
+// head is the parsed value of tools or system.
+type head struct {
+	blocks []*block
+	fault  *Error
+}
+
+// body is a request body that is valid JSON: its top-level values, with the large ones parsed further.
+type body struct {
+	values   map[string]*node // all but the following
+	tools    *head
+	system   *head
+	messages []*message
+	list     bool // messages is a list
+}
+
+// parser turns request bodies into values. It keeps what it parsed by raw bytes, because an agent sends nearly the same body
+// again and again; what it returns is shared and never changes.
+type parser struct {
+	messages map[string]*message
+	heads    map[string]*head
+	values   map[string]*node
+	size     int
+}
+
+// keptBytes bounds what a parser keeps; beyond it everything is forgotten.
+const keptBytes = 64 << 20
+
+func newParser() *parser {
+	return &parser{messages: map[string]*message{}, heads: map[string]*head{}, values: map[string]*node{}}
+}
+
+// room makes room for a value, and checks that it is one.
+func (p *parser) room(raw []byte) error {
+	if p.size += len(raw); p.size > keptBytes {
+		*p = *newParser()
+		p.size = len(raw)
+	}
+	return sound(raw)
+}
+
+// parse reads a body; the error says why it is not valid JSON.
+func (p *parser) parse(raw []byte) (*body, error) {
+	if !utf8.Valid(raw) {
+		return nil, errUTF8
+	}
+	b := &body{values: map[string]*node{}}
+	err := members(raw, func(name string, value []byte) (err error) {
+		switch {
+		case name == "messages" && value[0] == '[':
+			b.list, b.messages = true, b.messages[:0]
+			err = elements(value, func(raw []byte) error {
+				m, err := p.message(raw)
+				b.messages = append(b.messages, m)
+				return err
+			})
+		case name == "tools":
+			b.tools, err = p.head(name, value, newTools)
+		case name == "system":
+			b.system, err = p.head(name, value, newSystem)
+		default:
+			b.values[name], err = p.value(value)
+			b.list = b.list && name != "messages"
+		}
+		return err
+	})
+	return b, err
+}
+
+func (p *parser) value(raw []byte) (*node, error) {
+	if n := p.values[string(raw)]; n != nil {
+		return n, nil
+	}
+	if err := p.room(raw); err != nil {
+		return nil, err
+	}
+	n, err := decode(raw)
+	if err != nil {
+		return nil, err
+	}
+	p.values[string(raw)] = n
+	return n, nil
+}
+
+func (p *parser) head(name string, raw []byte, read func(*node) *head) (*head, error) {
+	key := name + string(raw)
+	if h := p.heads[key]; h != nil {
+		return h, nil
+	}
+	if err := p.room(raw); err != nil {
+		return nil, err
+	}
+	n, err := decode(raw)
+	if err != nil {
+		return nil, err
+	}
+	h := read(n)
+	p.heads[key] = h
+	return h, nil
+}
+
+func (p *parser) message(raw []byte) (*message, error) {
+	if m := p.messages[string(raw)]; m != nil {
+		return m, nil
+	}
+	if err := p.room(raw); err != nil {
+		return nil, err
+	}
+	n, err := decode(raw)
+	if err != nil {
+		return nil, err
+	}
+	m := newMessage(n)
+	p.messages[string(raw)] = m
+	return m, nil
+}
+
+func newMessage(n *node) *message {
+	m := &message{}
+	if n.kind != '{' {
+		m.flaw = flawed("", notObject)
+		return m
+	}
+	if m.flaw = requires(n, "", "role", 's'); m.flaw != nil {
+		return m
+	}
+	m.role, _ = n.str("role")
+	if n.get("cache_control") != nil {
+		m.flaw = flawed(".cache_control", extra)
+		return m
+	}
+	who := leadOf(m.role, n.without("role", "content"))
+	content := n.get("content")
+	switch {
+	case content == nil:
+		m.flaw = flawed(".content", required)
+	case content.kind == 's' && content.text == "":
+	case content.kind == 's':
+		content = &node{kind: '[', kids: []*node{textNode(content.text)}}
+		fallthrough
+	case content.kind == '[':
+		for i, kid := range content.kids {
+			b, f := newContent(kid, who, fmt.Sprintf(".content.%d", i))
+			if f != nil {
+				m.flaw = f
+				return m
+			}
+			m.blocks = append(m.blocks, b)
+		}
+	default:
+		m.flaw = flawed(".content", notList)
+	}
+	return m
+}
+
+func newTools(n *node) *head {
+	h := &head{}
+	if n.kind != '[' {
+		h.fault = refuse("tools: %s", notList)
+		return h
+	}
+	who := leadOf("tools", &node{kind: '{'})
+	for i, kid := range n.kids {
+		b, f := newTool(kid, who, fmt.Sprintf("tools.%d", i))
+		if f != nil {
+			h.fault = f.at("")
+			return h
+		}
+		if slices.ContainsFunc(h.blocks, func(other *block) bool { return other.id == b.id }) {
+			h.fault = refuse("tools: Tool names must be unique.")
+			return h
+		}
+		h.blocks = append(h.blocks, b)
+	}
+	return h
+}
+
+func newTool(n *node, who lead, path string) (*block, *flaw) {
+	if n.kind != '{' {
+		return nil, flawed(path, notObject)
+	}
+	tag := ".custom"
+	if kind, ok := n.str("type"); ok && kind != "custom" {
+		tag = "." + kind
+	}
+	if f := requires(n, path+tag, "name", 's'); f != nil {
+		return nil, f
+	}
+	if tag == ".custom" {
+		if f := requires(n, path+tag, "input_schema", '{'); f != nil {
+			return nil, f
+		}
+	}
+	b, f := newBlock(n, who, path, tag)
+	if f != nil {
+		return nil, f
+	}
+	b.id, _ = n.str("name")
+	if b.deferred = n.get("defer_loading").is("true"); b.deferred && b.mark != nil {
+		return nil, flawed(path, "Tool '%s' cannot have both defer_loading=true and cache_control set.", b.id)
+	}
+	return b, nil
+}
+
+func newSystem(n *node) *head {
+	h := &head{}
+	switch {
+	case n.kind == 's' && n.text == "":
+		return h
+	case n.kind == 's':
+		n = &node{kind: '[', kids: []*node{textNode(n.text)}}
+	case n.kind != '[':
+		h.fault = refuse("system: %s", notList)
+		return h
+	}
+	who := leadOf("system", &node{kind: '{'})
+	for i, kid := range n.kids {
+		path := fmt.Sprintf("system.%d", i)
+		if kid.kind != '{' {
+			h.fault = refuse("%s: %s", path, notObject)
+			return h
+		}
+		for _, name := range []string{"type", "text"} {
+			if f := requires(kid, path, name, 's'); f != nil {
+				h.fault = f.at("")
+				return h
+			}
+		}
+		b, f := newBlock(kid, who, path, "")
+		if f != nil {
+			h.fault = f.at("")
+			return h
+		}
+		b.text(kid)
+		b.billing = isBilling(kid)
+		h.blocks = append(h.blocks, b)
+	}
+	return h
+}

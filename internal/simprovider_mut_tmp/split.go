@@ -1,0 +1,179 @@
+package simprovider
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strconv"
+)
+
+// maxDepth is how deep a body may nest.
+const maxDepth = 1000
+
+var (
+	errSyntax    = errors.New("unexpected character")
+	errDepth     = errors.New("recursion limit exceeded")
+	errUTF8      = errors.New("str is not valid UTF-8")
+	errSurrogate = errors.New("no low surrogate in string")
+)
+
+// members calls visit for every member of the object that raw is, in order, with the raw bytes of its value.
+//
+// Only the object's own grammar is checked here, so that values seen before need no second look: raw is valid JSON iff
+// members succeeds and every value is sound.
+func members(raw []byte, visit func(name string, value []byte) error) error {
+	return split(raw, '{', visit)
+}
+
+// elements does for an array what members does for an object.
+func elements(raw []byte, visit func(value []byte) error) error {
+	return split(raw, '[', func(_ string, value []byte) error { return visit(value) })
+}
+
+func split(raw []byte, open byte, visit func(string, []byte) error) error {
+	at := blank(raw, 0)
+	if at == len(raw) || raw[at] != open {
+		return errSyntax
+	}
+	at = blank(raw, at+1)
+	if at < len(raw) && raw[at] == open+2 {
+		return finish(raw, at+1)
+	}
+	for {
+		name := ""
+		if open == '{' {
+			end, err := skip(raw, at)
+			if err != nil || raw[at] != '"' || json.Unmarshal(raw[at:end], &name) != nil {
+				return errSyntax
+			}
+			if at = blank(raw, end); at == len(raw) || raw[at] != ':' {
+				return errSyntax
+			}
+			at = blank(raw, at+1)
+		}
+		end, err := skip(raw, at)
+		if err != nil {
+			return err
+		}
+		if err := visit(name, raw[at:end]); err != nil {
+			return err
+		}
+		if at = blank(raw, end); at == len(raw) {
+			return errSyntax
+		}
+		if raw[at] == open+2 {
+			return finish(raw, at+1)
+		}
+		if raw[at] != ',' {
+			return errSyntax
+		}
+		at = blank(raw, at+1)
+	}
+}
+
+func finish(raw []byte, at int) error {
+	if blank(raw, at) != len(raw) {
+		return errSyntax
+	}
+	return nil
+}
+
+func blank(raw []byte, at int) int {
+	for at < len(raw) && (raw[at] == ' ' || raw[at] == '\t' || raw[at] == '\n' || raw[at] == '\r') {
+		at++
+	}
+	return at
+}
+
+// skip returns the end of the value that starts at at. What it spans is a value only if it is sound.
+func skip(raw []byte, at int) (int, error) {
+	depth := 0
+	for start := at; at < len(raw); {
+		switch raw[at] {
+		case '"':
+			end, err := skipString(raw, at)
+			if err != nil || depth == 0 {
+				return end, err
+			}
+			at = end
+			continue
+		case '{', '[':
+			if depth++; depth > maxDepth {
+				return 0, errDepth
+			}
+		case '}', ']':
+			if depth == 0 {
+				return end(start, at)
+			}
+			if depth--; depth == 0 {
+				return at + 1, nil
+			}
+		case ',', ':', ' ', '\t', '\n', '\r':
+			if depth == 0 {
+				return end(start, at)
+			}
+		}
+		at++
+	}
+	return 0, errSyntax // a member or an element is always followed by something
+}
+
+func end(start, at int) (int, error) {
+	if start == at {
+		return 0, errSyntax
+	}
+	return at, nil
+}
+
+func skipString(raw []byte, at int) (int, error) {
+	for from := at + 1; ; {
+		i := bytes.IndexByte(raw[from:], '"')
+		if i < 0 {
+			return 0, errSyntax
+		}
+		from += i
+		slashes := 0
+		for raw[from-1-slashes] == '\\' {
+			slashes++
+		}
+		from++
+		if slashes%2 == 0 {
+			return from, nil
+		}
+	}
+}
+
+// sound checks that raw is valid JSON without a lone surrogate, which the provider's parser refuses.
+func sound(raw []byte) error {
+	if !json.Valid(raw) {
+		return errSyntax
+	}
+	for at := bytes.IndexByte(raw, '\\'); at >= 0; {
+		next := at + 2
+		if raw[at+1] == 'u' {
+			switch unit := hex(raw[at+2 : at+6]); {
+			case unit >= 0xDC00 && unit < 0xE000:
+				return errSurrogate
+			case unit >= 0xD800 && unit < 0xDC00:
+				low := raw[at+6:]
+				if len(low) < 6 || low[0] != '\\' || low[1] != 'u' || hex(low[2:6])&^0x3FF != 0xDC00 {
+					return errSurrogate
+				}
+				next = at + 12
+			default:
+				next = at + 6
+			}
+		}
+		i := bytes.IndexByte(raw[next:], '\\')
+		if i < 0 {
+			return nil
+		}
+		at = next + i
+	}
+	return nil
+}
+
+func hex(digits []byte) uint64 {
+	v, _ := strconv.ParseUint(string(digits), 16, 32) // the text is valid JSON, so these are hex digits
+	return v
+}

@@ -1,0 +1,90 @@
+package simprovider
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// chunk is the number of characters in one delta of a stream.
+const chunk = 24
+
+// stream writes an answer as server-sent events, in the provider's order.
+func stream(w http.ResponseWriter, res *Result) {
+	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-cache")
+	w.WriteHeader(http.StatusOK)
+	flush := http.NewResponseController(w).Flush
+	send := func(event string, data map[string]any) {
+		data["type"] = event
+		b, err := json.Marshal(data)
+		if err != nil {
+			return // nothing but strings, numbers and valid JSON goes in
+		}
+		_, _ = fmt.Fprintf(w, "event: %s\ndata: %s\n\n", event, b) // a client that went away is its own affair
+		_ = flush()
+	}
+	start := res.wire()
+	start.Content, start.StopReason = []json.RawMessage{}, nil
+	start.Usage.Output = min(start.Usage.Output, 1)
+	send("message_start", map[string]any{"message": start})
+	send("ping", map[string]any{})
+	for i, raw := range res.Content {
+		streamBlock(send, i, raw)
+	}
+	send("message_delta", map[string]any{
+		"delta": map[string]any{"stop_reason": res.StopReason, "stop_sequence": nil},
+		"usage": res.Usage,
+	})
+	send("message_stop", map[string]any{})
+}
+
+func streamBlock(send func(string, map[string]any), i int, raw json.RawMessage) {
+	n, err := decode(raw)
+	if err != nil {
+		return // the block was decoded before
+	}
+	delta := func(kind, name, text string) {
+		send("content_block_delta", map[string]any{"index": i, "delta": map[string]any{"type": kind, name: text}})
+	}
+	deltas := func(kind, name, text string) {
+		for len(text) > 0 {
+			end := min(chunk, len(text))
+			for end < len(text) && text[end]&0xC0 == 0x80 { // a character is not cut
+				end++
+			}
+			delta(kind, name, text[:end])
+			text = text[end:]
+		}
+	}
+	start := &node{kind: '{', names: n.names, kids: append([]*node(nil), n.kids...)}
+	begin := func() {
+		send("content_block_start", map[string]any{"index": i, "content_block": json.RawMessage(start.json(nil))})
+	}
+	empty := &node{kind: 's'}
+	switch kind, _ := n.str("type"); kind {
+	case "text":
+		text, _ := n.str("text")
+		start.put("text", empty)
+		begin()
+		deltas("text_delta", "text", text)
+	case "thinking":
+		text, _ := n.str("thinking")
+		signature, _ := n.str("signature")
+		start.put("thinking", empty)
+		start.put("signature", empty)
+		begin()
+		deltas("thinking_delta", "thinking", text)
+		delta("signature_delta", "signature", signature)
+	case "tool_use":
+		input := string(n.get("input").json(nil))
+		start.put("input", &node{kind: '{'})
+		begin()
+		delta("input_json_delta", "partial_json", "")
+		deltas("input_json_delta", "partial_json", strings.TrimSpace(input))
+	default:
+		begin()
+	}
+	send("content_block_stop", map[string]any{"index": i})
+}

@@ -1,0 +1,244 @@
+package transcript
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// What commands do to files: r, w and e for read, write and edit, then the path, then the part in brackets.
+var commands = []struct{ command, does string }{
+	// Reads of one file.
+	{"cat a.go", "r a.go"},
+	{"cat ./src//a.go", "r src/a.go"},
+	{"cat '/tmp/a b.go'", "r /tmp/a b.go"},
+	{`cat "a b.go"`, "r a b.go"},
+	{`cat a\ b.go`, "r a b.go"},
+	{"cat -n a.go", "r a.go [-n]"},
+	{"cat -- -n", "r -n"},
+	{"cat a.go 2>/dev/null", "r a.go"},
+	{"cat a.go 2>&1", "r a.go"},
+	{"cat 'app/[id]/page.tsx'", "r app/[id]/page.tsx"},
+	{`cat app/\[id\]/page.tsx`, "r app/[id]/page.tsx"},
+	{"nl -ba a.go", "r a.go [-ba]"},
+	{"LANG=C cat a.go", "r a.go"},
+	{"cat a.go # look", "r a.go"},
+	{"head a.go", "r a.go [head]"},
+	{"head -n 20 a.go", "r a.go [head -n 20]"},
+	{"head -20 a.go", "r a.go [head -20]"},
+	{"head -c 100 a.go", "r a.go [head -c 100]"},
+	{"tail a.go", "r a.go [tail]"},
+	{"tail -n +5 a.go", "r a.go [tail -n +5]"},
+	{"tail +5 a.go", "r a.go [tail +5]"},
+	{"sed -n 1,40p a.go", "r a.go [sed 1,40p]"},
+	{"sed -n '1,40p' a.go", "r a.go [sed 1,40p]"},
+	{"sed -n -e 7p a.go", "r a.go [sed 7p]"},
+	{"sed -n '5,$p' a.go", "r a.go [sed 5,$p]"},
+	{"sed --quiet 7p a.go", "r a.go [sed 7p]"},
+	// Reads of nothing, of several files, or of what is no file.
+	{"cat", ""},
+	{"cat -", ""},
+	{"cat a.go b.go", ""},
+	{"cat *.go", ""},
+	{"cat a?.go", ""},
+	{"cat [ab].go", ""},
+	{"cat {a,b}.go", ""},
+	{"cat ~/a.go", ""},
+	{"cat $F", ""},
+	{`cat "$F"`, ""},
+	{"cat ${F}.go", ""},
+	{"cat $(ls)", ""},
+	{"cat `ls`", ""},
+	{"cat <(ls)", ""},
+	{`cat $'a\nb'`, ""},
+	{`cat $"a"`, ""},
+	{`cat "a\"b"`, ""},
+	{"cat /dev/stdin", ""},
+	{"cat ''", ""},
+	{"cat < a.go", ""},
+	{"cat <<< a.go", ""},
+	{"cat <<EOF\na.go\nEOF", ""},
+	{"cat a.go | head -5", ""},
+	{"cat a.go | tee", ""},
+	{"ls | cat a.go", ""},
+	{"cat a.go; cat b.go", ""},
+	{"cat a.go && cat b.go", ""},
+	{"cat a.go || true", ""},
+	{"cd src && cat a.go", ""},
+	{"cat a.go &", ""},
+	{"(cat a.go)", ""},
+	{"{ cat a.go; }", ""},
+	{"if true; then cat a.go; fi", ""},
+	{"for f in a b; do cat a.go; done", ""},
+	{"f() { cat a.go; }", ""},
+	{"sudo cat a.go", ""},
+	{"xargs cat a.go", ""},
+	{"bash -c 'cat a.go'", ""},
+	{"/bin/cat a.go", ""},
+	{"echo cat a.go", ""},
+	{"zcat a.gz", ""},
+	{"bat a.go", ""},
+	{"head", ""},
+	{"head -n 5", ""},
+	{"head a.go b.go", ""},
+	{"head -n", ""},
+	{"tail -n 5 a.go | wc -l", ""},
+	{"sed -n 1,5p", ""},
+	{"sed 1,5p a.go", ""},
+	{"sed -n '/x/p' a.go", ""},
+	{"sed -n 's/x/y/p' a.go", ""},
+	{"sed -n '1,5p;9p' a.go", ""},
+	{"sed -n 1,5p a.go b.go", ""},
+	{"sed -n -e 1p -e 2p a.go", ""},
+	{"sed", ""},
+	{"sed -n", ""},
+	{"sed -n $A,5p a.go", ""},
+	// Writes.
+	{"echo x > a.go", "w a.go"},
+	{"echo x >> a.go", "w a.go"},
+	{"echo x >| a.go", "w a.go"},
+	{"make &> log", "w log"},
+	{"make &>> log", "w log"},
+	{"make > log 2>&1", "w log"},
+	{"make 2> err", "w err"},
+	{"> a.go", "w a.go"},
+	{"cat a.go > b.go", "w b.go"},
+	{"cat > a.go <<'EOF'\ntext > no.go\nEOF", "w a.go"},
+	{"cat a.go 2> err", "w err; r a.go"},
+	{"echo x | tee a.go b.go", "w a.go; w b.go"},
+	{"echo x | tee -a a.go > /dev/null", "w a.go"},
+	{"truncate -s 0 a.go", "w a.go"},
+	{"truncate --size=0 a.go b.go", "w a.go; w b.go"},
+	{"truncate --size 0 a.go", "w a.go"},
+	{"truncate -r ref a.go", "w a.go"},
+	{"a > x; b > y", "w x; w y"},
+	{"a > x && b > y", "w x; w y"},
+	{"(a > x; b) > y", "w y; w x"},
+	{"{ a > x; }", "w x"},
+	{"! a > x", "w x"},
+	{"a > x | b > y", "w x; w y"},
+	{"echo x > /tmp/../a.go", "w /a.go"},
+	{"a > x || b > y", "w x"},
+	{"mkdir -p d && echo x > d/a", "w d/a"},
+	// Writes that the text does not prove.
+	{"echo x > $F", ""},
+	{"echo x > *.go", ""},
+	{"echo x > /dev/null", ""},
+	{"echo x >&2", ""},
+	{"echo x > ''", ""},
+	{"tee", ""},
+	{"tee $F", ""},
+	{"false || echo x > a.go", ""},
+	{"if a; then b > x; fi", ""},
+	{"while a; do b > x; done", ""},
+	{"case a in a) b > x;; esac", ""},
+	{"f() { a > x; }", ""},
+	{"echo $(a > x)", ""},
+	{"cd src && echo x > a.go", ""},
+	{"cd src && echo x > /a.go", "w /a.go"},
+	{"pushd src; tee a.go", ""},
+	{"python - <<EOF\nopen('a','w')\nEOF", ""},
+	// Edits.
+	{"sed -i s/x/y/ a.go", "e a.go"},
+	{"sed -i.bak 's/x/y/' a.go b.go", "e a.go; e b.go"},
+	{"sed -i '' 's/x/y/' a.go", "e a.go"},
+	{"sed -i -e s/x/y/ -e s/a/b/ a.go", "e a.go"},
+	{"sed -Ei s/x/y/ a.go", "e a.go"},
+	{"sed --in-place=.bak s/x/y/ a.go", "e a.go"},
+	{"sed --expression=s/x/y/ -i a.go", "e a.go"},
+	{"sed -i -f script.sed a.go", "e a.go"},
+	{"sed -i s/x/y/", ""},
+	{"sed -i", ""},
+	{"sed -e", ""},
+	{"sed -i \"s/$A/b/\" a.go", ""},
+	{"patch a.go < a.diff", "e a.go"},
+	{"patch a.go a.diff", "e a.go"},
+	{"patch -p1 -R a.go < d", "e a.go"},
+	{"patch -p1 < a.diff", ""},
+	{"patch -p1 -i a.diff", ""},
+	{"patch --dry-run a.go d", ""},
+	{"patch -o out a.go d", ""},
+	{"patch", ""},
+	// What writes as it likes.
+	{"git apply a.diff", ""},
+	{"git checkout a.go", ""},
+	{"make patch", ""},
+	{"./patch.sh a.go", ""},
+	{"python fix.py a.go", ""},
+	{"perl -pi -e s/x/y/ a.go", ""},
+	{"mv a.go b.go", ""},
+	{"rm a.go", ""},
+	{"go generate ./...", ""},
+	{"npm run patch -- a.go", ""},
+	{"sponge a.go", ""},
+	// No commands.
+	{"", ""},
+	{">", ""},
+	{"cat 'a", ""},
+	{"cat a.go )", ""},
+	{"sed -n 1,5p a.go {", ""},
+	{"\x00cat", ""},
+	{"tee \\", ""},
+}
+
+func does(found []Access) string {
+	words := make([]string, len(found))
+	for i, a := range found {
+		words[i] = map[ToolRole]string{Read: "r ", Write: "w ", Edit: "e "}[a.Role] + a.Path
+		if a.Range != (Range{}) {
+			words[i] += " [" + a.Range.From + "]"
+		}
+	}
+	return strings.Join(words, "; ")
+}
+
+func TestShell(t *testing.T) {
+	for _, c := range commands {
+		if got := does(shellAccess(c.command, "", true)); got != c.does {
+			t.Errorf("%q does %q, not %q", c.command, got, c.does)
+		}
+	}
+	if got := shellAccess("cat a.go #"+strings.Repeat("x", maxCommand), "", true); got != nil {
+		t.Errorf("a script does %q", does(got))
+	}
+}
+
+// The command is where the client puts it, and runs where the client says.
+func TestShellArguments(t *testing.T) {
+	for _, c := range []struct{ name, input, does string }{
+		{"Bash", `{"command":"cat a.go"}`, "r a.go"},
+		{"exec_command", `{"cmd":"cat a.go","workdir":"/w"}`, "r /w/a.go"},
+		{"run_command", `{"CommandLine":"cat /a.go","cwd":"/w"}`, "r /a.go"},
+		{"Shell", `{"command":"echo > ../a","working_directory":"/w/x"}`, "w /w/a"},
+		{"run_shell_command", `{"command":"cat a.go","dir_path":"src"}`, "r src/a.go"},
+		{"shell", `{"command":["bash","-lc","cat a.go"]}`, "r a.go"},
+		{"shell", `{"command":["/bin/sh","-c","sed -n 1,5p a.go"]}`, "r a.go [sed 1,5p]"},
+		{"shell", `{"command":["cat","a b.go"]}`, "r a b.go"},
+		{"shell", `{"command":["git","commit","-m","cat a.go"]}`, ""},
+		{"shell", `{"command":["echo","x",">","a.go"]}`, ""},
+		{"shell", `{"command":["python","-c","cat a.go"]}`, ""},
+		{"shell", `{"command":["cat","\u0000"]}`, ""},
+		{"shell", `{"command":[["cat","a"]]}`, ""},
+		{"run_commands", `{"commands":["cat a.go"]}`, "r a.go"},
+		{"run_commands", `{"commands":["cat a.go","echo > b.go","cd x",7]}`, "w b.go"},
+		{"mcp__x__bash", `{"command":"cat a.go"}`, "r a.go"},
+		{"PowerShell", `{"command":"cat a.go"}`, ""},
+		{"Bash", `{"command":"cat a.go","command":"cat b.go"}`, ""},
+		{"Bash", `{"command":"c\u0061t \u0061.go"}`, "r a.go"},
+		{"Read", `{"command":"cat a.go"}`, ""},
+		{"unknown", `{"command":"cat a.go"}`, ""},
+	} {
+		ix := parse(t, fmt.Appendf(nil, `{"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":%q,"input":%s}]}]}`, c.name, c.input))
+		f := ix.CallFacts(0)
+		if got := does(f.Shell); got != c.does {
+			t.Errorf("%s%s does %q, not %q", c.name, c.input, got, c.does)
+		}
+		if diff := gocmp.Diff([]Access(nil), f.Files, cmpopts.EquateEmpty(), cmpopts.EquateComparable(Range{})); diff != "" {
+			t.Errorf("%s%s names files: %s", c.name, c.input, diff)
+		}
+		ix.Release()
+	}
+}

@@ -1,0 +1,137 @@
+package badgerdb
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/dgraph-io/badger/v4"
+	"github.com/dgraph-io/badger/v4/pb"
+	"github.com/dgraph-io/badger/v4/table"
+	"google.golang.org/protobuf/proto"
+)
+
+var errDamaged = errors.New("it is damaged")
+
+// room fails if the disk is nearly full.
+func (d *DB) room() error {
+	free, err := freeSpace(d.files)
+	if err != nil {
+		return fmt.Errorf("find free space: %w", err)
+	}
+	if free < d.reserve {
+		return fmt.Errorf("disk is nearly full: %d MiB are free, %d MiB are needed", free>>20, d.reserve>>20)
+	}
+	return nil
+}
+
+// sync makes durable what was written. Badger's Sync leaves out a log that was full and replaced since it was written to
+// and waits to become a table, so those are synced here.
+func (d *DB) sync() error {
+	if err := d.db.Sync(); err != nil {
+		return fmt.Errorf("sync: %w", err)
+	}
+	logs, err := filepath.Glob(filepath.Join(d.files, "*.mem"))
+	if err != nil || len(logs) < 2 {
+		return err
+	}
+	for _, name := range logs {
+		if err := syncFile(name); err != nil && !errors.Is(err, os.ErrNotExist) { // gone: it is a table by now, and synced
+			return fmt.Errorf("sync: %w", err)
+		}
+	}
+	return nil
+}
+
+func syncFile(name string) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return f.Sync()
+}
+
+// tidy removes files of no content, which Badger refuses to open: a process that was killed between the making and the
+// sizing of a file leaves one behind. Statistics of the value log that are too short would make it panic.
+func tidy(dir string) error {
+	for pattern, least := range map[string]int64{"*.mem": 1, "*.vlog": 1, "DISCARD": 1 << 20} {
+		names, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			info, err := os.Stat(name)
+			if err != nil {
+				return err
+			}
+			if info.Size() < least {
+				if err := os.Remove(name); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// verifyTables reads all tables in full. Badger reads them in goroutines of its own, where a damaged one ends the process.
+// It takes seconds for a store of gigabytes.
+func verifyTables(o badger.Options) error {
+	names, err := filepath.Glob(filepath.Join(o.Dir, "*.sst"))
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := guard(func() error { return verifyTable(name, o) }); err != nil {
+			return fmt.Errorf("read table %s: %w", filepath.Base(name), err)
+		}
+	}
+	return nil
+}
+
+func verifyTable(name string, o badger.Options) error {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	if !footed(data) {
+		return errDamaged
+	}
+	t, err := table.OpenInMemoryTable(data, 1, &table.Options{
+		BlockSize: o.BlockSize, Compression: o.Compression, ChkMode: o.ChecksumVerificationMode,
+	})
+	if err != nil {
+		return errors.Join(errDamaged, err)
+	}
+	return t.VerifyChecksum()
+}
+
+// footed reports whether the lengths at the end of a table stay within it; Badger takes them on trust. A table ends with
+// its index, the length of that, a checksum, and the length of that.
+func footed(data []byte) bool {
+	cut := func() (part []byte, ok bool) {
+		at := len(data) - 4
+		if at < 0 {
+			return nil, false
+		}
+		n := int64(binary.BigEndian.Uint32(data[at:]))
+		if n > int64(at) {
+			return nil, false
+		}
+		part, data = data[at-int(n):at], data[:at-int(n)]
+		return part, true
+	}
+	sum, ok := cut()
+	if !ok {
+		return false
+	}
+	var checksum pb.Checksum
+	if proto.Unmarshal(sum, &checksum) != nil || pb.Checksum_Algorithm_name[int32(checksum.Algo)] == "" {
+		return false
+	}
+	_, ok = cut()
+	return ok
+}
