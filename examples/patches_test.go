@@ -52,7 +52,6 @@ func TestPatchesOnEnvoy(t *testing.T) {
 				config.filters[0], config.filters[1] = pieces["Listener"], config.filters[0]
 				pieces["Cluster"]["load_assignment"] = config.clusters[0].(object)["load_assignment"] // the test's own address
 				config.clusters[0] = pieces["Cluster"]
-				delete(config.route, "typed_per_filter_config")
 			},
 		},
 	} {
@@ -149,11 +148,10 @@ func parsePlain(t *testing.T, text string) *plain {
 	chain := resources["listeners"].([]any)[0].(object)["filter_chains"].([]any)[0].(object)
 	manager := chain["filters"].([]any)[0].(object)["typed_config"].(object)
 	p.filters = manager["http_filters"].([]any)
-	p.route = manager["route_config"].(object)["virtual_hosts"].([]any)[0].(object)["routes"].([]any)[0].(object)
 	p.clusters = resources["clusters"].([]any)
-	// What other routes of the config say to filters of other names is not part of the test.
 	routes := manager["route_config"].(object)["virtual_hosts"].([]any)[0].(object)
-	routes["routes"] = routes["routes"].([]any)[:1]
+	routes["routes"] = routes["routes"].([]any)[:1] // the others speak to filters that a patch replaces
+	p.route = routes["routes"].([]any)[0].(object)
 	delete(p.route, "typed_per_filter_config")
 	return p
 }

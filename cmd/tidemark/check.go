@@ -16,7 +16,7 @@ import (
 type checkCommand struct {
 	configFlags
 
-	Files  []string `arg:"" optional:"" name:"file" help:"Server configs, Envoy configs, Kubernetes resources; YAML or JSON." type:"path"`
+	Files  []string `arg:"" optional:"" name:"file" help:"Server configs, Envoy configs, Kubernetes resources; YAML or JSON."`
 	Output string   `help:"Form of the answer: ${enum}." enum:"text,json" default:"text"`
 	Print  bool     `help:"Print the effective server config of --config, environment and flags, and where each value came from."`
 }
@@ -79,7 +79,7 @@ func (c *checkCommand) print(w io.Writer) error {
 		if err != nil {
 			return fmt.Errorf("print %s: %w", s.Key, err)
 		}
-		if _, err := fmt.Fprintf(t, "%s\t%s\t%s\n", s.Key, value, s.Origin); err != nil {
+		if _, err := fmt.Fprintf(t, "%s\t%s\t%s\n", s.Key, s.Origin, value); err != nil {
 			return fmt.Errorf("print %s: %w", s.Key, err)
 		}
 	}

@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"golang.org/x/term"
 
 	"github.com/tidemark-dev/tidemark/internal/demo"
+	"github.com/tidemark-dev/tidemark/internal/simprovider"
 )
 
 type demoCommand struct {
@@ -53,4 +56,37 @@ func (c *demoFilterCommand) Run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	return serve(ctx, c.sources(), demo.Clock(c.Clock))
+}
+
+// demoProviderCommand serves the provider simulator, for the compose demo.
+type demoProviderCommand struct {
+	Listen string `default:"127.0.0.1:8080" help:"Address."`
+}
+
+// Run serves until it is told to stop.
+func (c *demoProviderCommand) Run() error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	srv := &http.Server{Addr: c.Listen, Handler: demo.Provider(simprovider.New(simprovider.Options{})), ReadHeaderTimeout: time.Minute}
+	go func() {
+		<-ctx.Done()
+		_ = srv.Close()
+	}()
+	if err := srv.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve provider: %w", err)
+	}
+	return nil
+}
+
+// demoClientCommand plays the session against an Envoy that runs already, for the compose demo.
+type demoClientCommand struct {
+	URL   string `arg:"" name:"url" help:"Envoy's address."`
+	Clock string `required:"" help:"File that the filter reads the time from." type:"path"`
+}
+
+// Run plays the session once.
+func (c *demoClientCommand) Run() error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	return demo.Play(ctx, c.URL, c.Clock, os.Stdout, colors())
 }

@@ -17,13 +17,15 @@ import (
 
 // commands are tidemark's commands. A command is a struct of flags with a method Run.
 type commands struct {
-	Serve   serveCommand      `cmd:"" help:"Serve Envoy as an ext_proc filter."`
-	Check   checkCommand      `cmd:"" help:"Check tidemark's config and Envoy's before they are deployed."`
-	Demo    demoCommand       `cmd:"" help:"Play a coding session through a real Envoy, three ways."`
-	Replay  replayCommand     `cmd:"" help:"Play recorded sessions through the engine and report what it did."`
-	Health  healthCommand     `cmd:"" help:"Ask a running server whether it is ready; for container probes."`
-	Filter  demoFilterCommand `cmd:"" name:"demo-filter" hidden:""`
-	Version kong.VersionFlag  `help:"Print the version."`
+	Serve        serveCommand        `cmd:"" help:"Serve Envoy as an ext_proc filter."`
+	Check        checkCommand        `cmd:"" help:"Check tidemark's config and Envoy's before they are deployed."`
+	Demo         demoCommand         `cmd:"" help:"Play a coding session through a real Envoy, three ways."`
+	Replay       replayCommand       `cmd:"" help:"Play recorded sessions through the engine and report what it did."`
+	Health       healthCommand       `cmd:"" help:"Ask a running server whether it is ready; for container probes."`
+	DemoFilter   demoFilterCommand   `cmd:"" hidden:""`
+	DemoProvider demoProviderCommand `cmd:"" hidden:""`
+	DemoClient   demoClientCommand   `cmd:"" hidden:""`
+	Version      kong.VersionFlag    `help:"Print the version."`
 }
 
 // Exit codes.
@@ -88,7 +90,7 @@ func version() string {
 
 // configFlags are the flags that every command with the server's config has. Each key has an environment variable too.
 type configFlags struct {
-	Config    string  `help:"File with the server's config ($$TIDEMARK_CONFIG)." placeholder:"FILE" env:"TIDEMARK_CONFIG" type:"path"`
+	Config    string  `help:"File with the server's config ($$TIDEMARK_CONFIG)." placeholder:"FILE" env:"TIDEMARK_CONFIG"`
 	Listen    *string `help:"Address of the ext_proc service ($$TIDEMARK_LISTEN)." placeholder:"ADDR"`
 	Admin     *string `help:"Address of the admin endpoints ($$TIDEMARK_ADMIN)." placeholder:"ADDR"`
 	State     *string `help:"Directory of the state store, or memory: ($$TIDEMARK_STATE)." placeholder:"DIR"`

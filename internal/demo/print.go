@@ -56,15 +56,15 @@ func (p *printer) turn(n int, ws []*way, row []*reading) {
 		if !r.kept {
 			mark = p.paint(red, "✗")
 		}
-		share := 100 * float64(r.usage.Read) / float64(max(1, r.prompt))
+		share := 100 * float64(r.Read) / float64(max(1, r.prompt()))
 		p.printf("  %s %s %3.0f %%  $%.3f%s", bar(r), mark, share, dollars(ws[i].cost), strings.Repeat(" ", 5))
 	}
 	p.printf("\n")
 }
 
 func bar(r *reading) string {
-	read := (r.usage.Read + cell/2) / cell
-	written := (r.prompt+cell/2)/cell - read
+	read := (r.Read + cell/2) / cell
+	written := (r.prompt()+cell/2)/cell - read
 	removed := (max(0, r.removed) + cell/2) / cell
 	text := strings.Repeat("░", read) + strings.Repeat("▓", max(0, written)) + strings.Repeat("·", removed)
 	if n := len([]rune(text)); n < width {
@@ -95,7 +95,7 @@ func (p *printer) table(ws []*way) {
 	t.SetStyle(table.StyleLight)
 	t.AppendHeader(table.Row{"", "tokens sent", "read from cache", "written", "longest prompt", "prefix broken", "input cost"})
 	for _, w := range ws {
-		t.AppendRow(table.Row{w.name, w.prompt, percent(w.read, w.prompt), w.written, w.first, w.broken, fmt.Sprintf("$%.3f", dollars(w.cost))})
+		t.AppendRow(table.Row{w.name, w.prompt, percent(w.read, w.prompt), w.written, w.longest, w.broken, fmt.Sprintf("$%.3f", dollars(w.cost))})
 	}
 	t.Render()
 }

@@ -31,6 +31,7 @@ var ErrClaim = errors.New("a claim does not hold")
 // show is one run.
 type show struct {
 	*stage
+	sim    *simprovider.Sim
 	out    *printer
 	filter *filter
 	ways   []*way
@@ -47,7 +48,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	sim := simprovider.New(simprovider.Options{})
-	provider, stop, err := serve(sim)
+	provider, stop, err := listen(Provider(sim))
 	if err != nil {
 		return err
 	}
@@ -70,8 +71,8 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	defer func() { err = errors.Join(err, proxy.Stop()) }()
 	s := &show{
-		stage: &stage{sim: sim, url: "http://" + proxy.Addr, client: &http.Client{Timeout: time.Minute}, clock: &clock{filepath.Join(dir, "clock")}},
-		out:   &printer{w: o.Out, color: o.Color}, filter: f, ways: ways(),
+		sim: sim, stage: &stage{url: "http://" + proxy.Addr, client: &http.Client{Timeout: time.Minute}, clock: &clock{filepath.Join(dir, "clock")}},
+		out: &printer{w: o.Out, color: o.Color}, filter: f, ways: ways(),
 	}
 	if err := s.clock.set(start); err != nil {
 		return err
@@ -83,18 +84,22 @@ func Run(ctx context.Context, o Options) (err error) {
 	return s.run(ctx)
 }
 
-// serve runs the provider. Envoy's routes put a prefix before the provider's paths; it is taken off here.
-func serve(sim *simprovider.Sim) (addr string, stop func(), err error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", nil, fmt.Errorf("listen: %w", err)
-	}
-	srv := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+// Provider serves the simulator behind Envoy's routes, which put a prefix before the provider's paths.
+func Provider(sim *simprovider.Sim) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if i := strings.Index(r.URL.Path, "/v1/"); i > 0 {
 			r.URL.Path = r.URL.Path[i:]
 		}
 		sim.ServeHTTP(w, r)
-	})}
+	})
+}
+
+func listen(h http.Handler) (addr string, stop func(), err error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, fmt.Errorf("listen: %w", err)
+	}
+	srv := &http.Server{ReadHeaderTimeout: time.Minute, Handler: h}
 	go func() { _ = srv.Serve(l) }()
 	return l.Addr().String(), func() { _ = srv.Close() }, nil
 }
@@ -108,31 +113,65 @@ func free() (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// run is the storyboard.
+// Play plays the session against an Envoy that runs already, and prints it. clockFile is where its tidemark reads the time.
+func Play(ctx context.Context, url, clockFile string, out io.Writer, color bool) error {
+	s := &show{
+		stage: &stage{url: url, client: &http.Client{Timeout: time.Minute}, clock: &clock{clockFile}},
+		out:   &printer{w: out, color: color}, ways: ways(),
+	}
+	turns := session()
+	if err := s.turns(ctx, turns); err != nil {
+		return err
+	}
+	return s.end()
+}
+
+// run is the storyboard. The last two turns are kept for the failures.
 func (s *show) run(ctx context.Context) error {
 	turns := session()
+	n := len(turns) - 2
+	if err := s.turns(ctx, turns[:n]); err != nil {
+		return err
+	}
+	if err := s.crash(ctx, &turns[n]); err != nil {
+		return err
+	}
+	if err := s.down(ctx, &turns[n+1]); err != nil {
+		return err
+	}
+	if err := s.hostile(ctx, &turns[n+1]); err != nil {
+		return err
+	}
+	return s.end()
+}
+
+func (s *show) turns(ctx context.Context, turns []turn) error {
 	s.out.intro(len(turns))
-	// The last two turns are kept for the failures.
-	for i := range turns[:len(turns)-2] {
+	for i := range turns {
 		if err := s.turn(ctx, i, &turns[i]); err != nil {
 			return err
 		}
 	}
-	if err := s.crash(ctx, &turns[len(turns)-2]); err != nil {
-		return err
-	}
-	if err := s.down(ctx, &turns[len(turns)-1]); err != nil {
-		return err
-	}
-	if err := s.hostile(ctx, &turns[len(turns)-1]); err != nil {
-		return err
-	}
+	return nil
+}
+
+// end prints the table and what follows from it.
+func (s *show) end() error {
 	s.out.table(s.ways)
 	s.claims()
 	if s.failed > 0 {
 		return fmt.Errorf("%w: %d", ErrClaim, s.failed)
 	}
 	return nil
+}
+
+// arrived is the last body that the provider received.
+func (s *show) arrived() []byte {
+	all := s.sim.Requests()
+	if len(all) == 0 {
+		return nil
+	}
+	return all[len(all)-1].Body
 }
 
 // turn plays one turn three ways.
@@ -144,7 +183,7 @@ func (s *show) turn(ctx context.Context, n int, t *turn) error {
 			return err
 		}
 		if len(row) > 0 {
-			r.removed = row[0].prompt - r.prompt
+			r.removed = row[0].prompt() - r.prompt()
 		}
 		row = append(row, r)
 	}
@@ -168,7 +207,7 @@ func (s *show) crash(ctx context.Context, t *turn) error {
 	if err != nil {
 		return err
 	}
-	s.claim(r.usage.Read >= held, "the next turn read %d of %d held tokens: the prefix is the same, byte for byte", r.usage.Read, held)
+	s.claim(r.Read >= held, "the next turn read %d of %d held tokens: the prefix is the same, byte for byte", r.Read, held)
 	return nil
 }
 
@@ -176,11 +215,10 @@ func (s *show) crash(ctx context.Context, t *turn) error {
 func (s *show) down(ctx context.Context, t *turn) error {
 	s.out.heading("tidemark is down")
 	s.filter.stop()
-	rec, err := s.send(ctx, s.ways[2], t.body, t.at, t.reply)
-	if err != nil {
+	if _, err := s.send(ctx, s.ways[2], t.body, t.at, t.reply); err != nil {
 		return err
 	}
-	s.claim(bytes.Equal(rec.Body, t.body), "the request arrived as it was sent: %d bytes, all equal (failure_mode_allow)", len(rec.Body))
+	s.claim(bytes.Equal(s.arrived(), t.body), "the request arrived as it was sent: %d bytes, all equal (failure_mode_allow)", len(t.body))
 	return s.filter.start(ctx)
 }
 
@@ -193,15 +231,14 @@ func (s *show) hostile(ctx context.Context, t *turn) error {
 	}
 	body := []byte(fmt.Sprintf(`{"model":%q,"max_tokens":100,"tools":%s,"messages":[{"role":"user","role":"user","content":"hi"},`+
 		`{"role":"assistant","content":[{"type":"thinking","thinking":"…","signature":"c2lnbmVk"},{"type":"text","text":"yes"}]},{"role":"user","content":"go on"}]}`, model, tools))
-	rec, err := s.send(ctx, s.ways[2], body, t.at.Add(time.Second), `[{"type":"text","text":"ok"}]`)
-	if err != nil {
+	if _, err := s.send(ctx, s.ways[2], body, t.at.Add(time.Second), `[{"type":"text","text":"ok"}]`); err != nil {
 		return err
 	}
 	after, err := s.filter.gate(ctx, "unparsed")
 	if err != nil {
 		return err
 	}
-	s.claim(bytes.Equal(rec.Body, body), "it arrived as it was sent: %d bytes, all equal", len(rec.Body))
+	s.claim(bytes.Equal(s.arrived(), body), "it arrived as it was sent: %d bytes, all equal", len(body))
 	s.claim(after == before+1, "the metric tidemark_gates_total names the gate: unparsed")
 	return nil
 }

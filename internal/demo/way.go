@@ -9,8 +9,6 @@ import (
 	"io"
 	"net/http"
 	"time"
-
-	"github.com/tidemark-dev/tidemark/internal/simprovider"
 )
 
 // way is one of the three ways in which the session is played. Each is a workspace of its own at the provider.
@@ -23,17 +21,32 @@ type way struct {
 	cost                  float64
 	covered               int // tokens that the provider holds of the last request
 	broken                int // turns on which a held prefix was lost
-	first                 int // prompt tokens of the longest request
-	refused               error
+	longest               int // prompt tokens of the longest request
+}
+
+// usage is what the provider says that a request was billed for, in tokens.
+type usage struct {
+	Input    int `json:"input_tokens"`
+	Read     int `json:"cache_read_input_tokens"`
+	Creation struct {
+		Short int `json:"ephemeral_5m_input_tokens"`
+		Long  int `json:"ephemeral_1h_input_tokens"`
+	} `json:"cache_creation"`
+}
+
+func (u *usage) written() int { return u.Creation.Short + u.Creation.Long }
+func (u *usage) prompt() int  { return u.Input + u.Read + u.written() }
+
+// cost is the price in units of one uncached input token.
+func (u *usage) cost() float64 {
+	return float64(u.Input) + 0.1*float64(u.Read) + 1.25*float64(u.Creation.Short) + 2*float64(u.Creation.Long)
 }
 
 // reading is what one turn was billed for.
 type reading struct {
-	usage   simprovider.Usage
-	prompt  int
+	usage
 	removed int // tokens fewer than as the client sent it
 	kept    bool
-	cost    float64
 }
 
 func ways() []*way {
@@ -46,8 +59,7 @@ func ways() []*way {
 
 // stage is what the session is played on.
 type stage struct {
-	sim    *simprovider.Sim
-	url    string
+	url    string // of Envoy
 	client *http.Client
 	clock  *clock
 }
@@ -61,26 +73,26 @@ func (s *stage) play(ctx context.Context, w *way, t *turn) (*reading, error) {
 			return nil, err
 		}
 	}
-	rec, err := s.send(ctx, w, body, t.at, t.reply)
+	u, err := s.send(ctx, w, body, t.at, t.reply)
 	if err != nil {
 		return nil, err
 	}
-	r := &reading{usage: rec.Usage, prompt: rec.Prompt, cost: s.sim.Cost(*rec)}
-	r.kept = t.pause > 0 || rec.Usage.Read >= w.covered
-	w.prompt += rec.Prompt
-	w.read += rec.Usage.Read
-	w.written += rec.Usage.Write5m + rec.Usage.Write1h
-	w.cost += r.cost
-	w.first = max(w.first, rec.Prompt)
-	w.covered = rec.Usage.Read + rec.Usage.Write5m + rec.Usage.Write1h
+	r := &reading{usage: *u}
+	r.kept = t.pause > 0 || u.Read >= w.covered
+	w.prompt += u.prompt()
+	w.read += u.Read
+	w.written += u.written()
+	w.cost += u.cost()
+	w.longest = max(w.longest, u.prompt())
+	w.covered = u.Read + u.written()
 	if !r.kept {
 		w.broken++
 	}
 	return r, nil
 }
 
-// send posts a body through Envoy and returns what the provider received.
-func (s *stage) send(ctx context.Context, w *way, body []byte, at time.Time, reply string) (*simprovider.Received, error) {
+// send posts a body through Envoy and returns what the provider says of it.
+func (s *stage) send(ctx context.Context, w *way, body []byte, at time.Time, reply string) (*usage, error) {
 	if err := s.clock.set(at); err != nil {
 		return nil, err
 	}
@@ -101,15 +113,28 @@ func (s *stage) send(ctx context.Context, w *way, body []byte, at time.Time, rep
 	if err := errors.Join(err, res.Body.Close()); err != nil {
 		return nil, fmt.Errorf("read answer: %w", err)
 	}
-	all := s.sim.Requests()
-	if res.StatusCode != http.StatusOK || len(all) == 0 {
-		var e struct{ Error struct{ Message string } }
-		if json.Unmarshal(answer, &e) != nil || e.Error.Message == "" {
-			e.Error.Message = string(answer)
-		}
-		return nil, fmt.Errorf("%s: the provider answered %d: %s", w.name, res.StatusCode, e.Error.Message)
+	if res.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s: the provider answered %d: %s", w.name, res.StatusCode, answer)
 	}
-	return &all[len(all)-1], nil
+	return usageOf(answer)
+}
+
+// usageOf reads the usage of an answer: a JSON message, or the first event of a stream.
+func usageOf(answer []byte) (*usage, error) {
+	var message struct {
+		Usage   usage
+		Message *struct{ Usage usage }
+	}
+	if i := bytes.Index(answer, []byte("data: ")); i >= 0 {
+		answer, _, _ = bytes.Cut(answer[i+len("data: "):], []byte("\n"))
+	}
+	if err := json.Unmarshal(answer, &message); err != nil {
+		return nil, fmt.Errorf("read usage: %w", err)
+	}
+	if message.Message != nil {
+		return &message.Message.Usage, nil
+	}
+	return &message.Usage, nil
 }
 
 // dollars is a cost in units of one input token as money.

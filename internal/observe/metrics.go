@@ -85,7 +85,7 @@ func (b *bound) of(v string) string {
 func NewMetrics(version string) *Metrics {
 	m := &Metrics{Registry: prometheus.NewRegistry(), routes: bound{max: maxRoutes}}
 	r := registerer{m.Registry}
-	r.register(m)
+	m.Registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	r.requests(m)
 	r.service(m)
 	info := r.gaugeVec("build_info", "Constant 1; says which build runs.", "version", "revision", "goversion")
@@ -166,11 +166,6 @@ func (r registerer) histogramVec(name, help string, buckets []float64, labels ..
 	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "tidemark", Name: name, Help: help, Buckets: buckets}, labels)
 	r.reg.MustRegister(v)
 	return v
-}
-
-// register adds what the Go runtime and the operating system know of the process.
-func (r registerer) register(*Metrics) {
-	r.reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 }
 
 // Buckets of durations: a request takes 0.25 ms to 1 s, a stream up to minutes.

@@ -57,8 +57,10 @@ func (r *Resolver) lay(raw map[string]any) (merged map[string]any, name string, 
 	case nil:
 		return overlay(r.base, raw), defaultName, nil
 	case string:
-		base, ok := r.named[ref]
-		if ok {
+		if ref == defaultName {
+			return overlay(r.base, raw), defaultName, nil
+		}
+		if base, ok := r.named[ref]; ok {
 			return overlay(base.raw, raw), ref, nil
 		}
 		raw = maps.Clone(raw)

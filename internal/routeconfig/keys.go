@@ -22,7 +22,7 @@ func BuiltIn() map[string]any { return map[string]any{"pipeline": []any{"readlif
 // Keys are the keys of a route config besides those of the filters. Pipeline and Components are read by hand: what they
 // accept depends on the filters and the named pipelines.
 type Keys struct {
-	Pipeline       any            `config:"pipeline" doc:"list of filters in the order in which they are asked, or the name of one of the server's pipelines"`
+	Pipeline       any            `config:"pipeline" doc:"list of filters in the order in which they are asked, or the name of one of the server's pipelines; default is the server's default"`
 	Components     map[string]any `config:"components" doc:"keys of the filters in the pipeline, by filter"`
 	Mode           pipeline.Mode  `config:"mode" doc:"active, shadow (only meter what active would do) or off (not even replay); the narrower of this and the server's counts"`
 	Binding        Binding        `config:"binding" doc:"model (the table of models says which bind thinking to the exact prefix) or legacy (this account's models accept edits)"`

@@ -20,7 +20,7 @@ import (
 // maxCompiled is how many distinct configs are kept compiled. A fleet has one per kind of route.
 const maxCompiled = 512
 
-// defaultName is how metrics call the pipeline of the server's default.
+// defaultName is the name of the server's default, as if it were one of its pipelines.
 const defaultName = "default"
 
 // Source says where a route's config came from.
@@ -80,6 +80,10 @@ func New(o Options) (*Resolver, Problems) {
 	var problems Problems
 	for _, name := range slices.Sorted(maps.Keys(o.Pipelines)) {
 		raw := o.Pipelines[name]
+		if name == defaultName {
+			problems = append(problems, &Problem{Path: []string{"pipelines", name}, Text: "the name is that of the server's default"})
+			continue
+		}
 		if _, ok := raw["pipeline"].([]any); !ok {
 			problems = append(problems, &Problem{Path: []string{"pipelines", name, "pipeline"}, Text: "must be a list of filters"})
 			continue
@@ -114,6 +118,9 @@ func (r *Resolver) Resolve(route string, s Sources) *Route {
 		return r.cached(route, key{FromJSON, text}, func() (map[string]any, error) { return parse(text) })
 	}
 	if name := strings.TrimSpace(s.Name); name != "" {
+		if name == defaultName {
+			return r.fallback
+		}
 		if n, ok := r.named[name]; ok {
 			return n.route
 		}
@@ -194,4 +201,6 @@ func (r *Resolver) filterList() []string {
 	return names
 }
 
-func (r *Resolver) names() []string { return slices.Sorted(maps.Keys(r.named)) }
+func (r *Resolver) names() []string {
+	return append([]string{defaultName}, slices.Sorted(maps.Keys(r.named))...)
+}

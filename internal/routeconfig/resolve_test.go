@@ -87,6 +87,8 @@ func TestFirstSourceThatIsThereCounts(t *testing.T) {
 		{routeconfig.Sources{JSON: " {} ", Name: "coding"}, "coding", "readlifecycle readmaturation"},
 		{routeconfig.Sources{JSON: "null", Name: "  "}, "default", "readlifecycle"},
 		{routeconfig.Sources{}, "default", "readlifecycle"},
+		{routeconfig.Sources{Name: "default"}, "default", "readlifecycle"},
+		{routeconfig.Sources{JSON: `{"pipeline": "default", "tenant": "a"}`}, "default", "readlifecycle"},
 	} {
 		got := r.Resolve("route", c.sources)
 		if got.Config.Name != c.name || names(got) != c.filters || got.Config.Bad {
@@ -143,7 +145,7 @@ func TestProblemsNameKeyPlaceAndAccepted(t *testing.T) {
 		`{"pipeline": ["readlifecycle", "readlifecycle"]}`:                     `pipeline[1]: filter "readlifecycle" stands twice`,
 		`{"pipeline": [7]}`:                                                    `pipeline[0]: must be the name of a filter; accepted: readlifecycle, readmaturation`,
 		`{"pipeline": 7}`:                                                      `pipeline: must be a list of filters or the name of a pipeline`,
-		`{"pipeline": "coder"}`:                                                `pipeline: no pipeline of that name; accepted: coding`,
+		`{"pipeline": "coder"}`:                                                `pipeline: no pipeline of that name; accepted: default, coding`,
 		`{"pipeline": ["readlifecycle"], "components": {"readmaturation":{}}}`: `components.readmaturation: the filter is not in the pipeline; accepted: readlifecycle`,
 		`{"components": {"shed": {}}}`:                                         `components.shed: unknown filter; accepted: readlifecycle, readmaturation`,
 		`{"components": {"readlifecycle": []}}`:                                `components.readlifecycle: must be a mapping of the filter's keys`,
@@ -255,12 +257,15 @@ func TestServerConfigProblemsHavePaths(t *testing.T) {
 		Pipelines: map[string]map[string]any{
 			"a": {"pipeline": "b"},
 			"b": {"pipeline": []any{"readlifecycle"}, "mode": "on"},
+
+			"default": {"pipeline": []any{}},
 		},
 		Default: map[string]any{"pipeline": "c"},
 	})
 	want := "pipelines.a.pipeline: must be a list of filters" +
 		" | pipelines.b.mode: not one of the known words; accepted: active, shadow, off" +
-		" | default.pipeline: no pipeline of that name; accepted: b"
+		" | pipelines.default: the name is that of the server's default" +
+		" | default.pipeline: no pipeline of that name; accepted: default, b"
 	if got := problems.Err().Error(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -295,8 +295,9 @@ func TestLogIsBounded(t *testing.T) {
 		t.Errorf("%d requests are kept", len(log))
 	}
 	j := journal{}
+	half := make([]byte, keptBodies/2)
 	for range 5 {
-		j.add(Received{Body: make([]byte, keptBodies/2)})
+		j.add(Received{Body: half})
 	}
 	if len(j.list) != 2 || j.bytes != keptBodies {
 		t.Errorf("%d bodies of %d bytes are kept", len(j.list), j.bytes)

@@ -53,16 +53,3 @@ func BenchmarkDigest(b *testing.B) {
 		ix.Digest(h)
 	}
 }
-func TestDensity(t *testing.T) {
-	b := benchBody()
-	e, q := 0, 0
-	for i := 0; i < len(b); i++ {
-		if b[i] == '\\' {
-			e++
-			i++
-		} else if b[i] == '"' {
-			q++
-		}
-	}
-	t.Log(len(b), float64(len(b))/float64(e), float64(len(b))/float64(q))
-}

@@ -3,8 +3,10 @@ package transcript
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -40,178 +42,47 @@ func TestParseEqualsReference(t *testing.T) {
 	})
 }
 
-// One message of a body in which %s stands for the rest of a block, a message or a body.
-const (
-	inBlock   = `{"messages":[{"role":"user","content":[{"type":"text","text":"a"%s}]}]}`
-	inResult  = `{"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"b"%s}]}]}]}`
-	inMessage = `{"messages":[{"role":"user","content":"a"%s}]}`
-	inBody    = `{"messages":[{"role":"user","content":"a"}]%s}`
-	asContent = `{"messages":[{"role":"user","content":%s}]}`
-)
+// asContent is a body of one message with %s as its content.
+const asContent = `{"messages":[{"role":"user","content":%s}]}`
+
+// bodies returns the lines of a file of testdata/bodies.
+func bodies(t rapid.TB, file string) (all []string) {
+	t.Helper()
+	raw, err := os.ReadFile("testdata/bodies/" + file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(raw)) {
+		if !strings.HasPrefix(line, "#") {
+			all = append(all, strings.TrimSuffix(line, "\n"))
+		}
+	}
+	if len(all) == 0 {
+		t.Fatalf("no bodies in %s", file)
+	}
+	return all
+}
 
 func TestParseRejects(t *testing.T) {
-	known := func(shape string, members ...string) (bodies []string) {
-		for _, m := range members {
-			key, _, _ := strings.Cut(m, ":")
-			escaped := `"\u00` + fmt.Sprintf("%x", key[1]) + key[2:] + m[len(key):]
-			bodies = append(bodies, fmt.Sprintf(shape, ","+m), fmt.Sprintf(shape, ","+escaped))
-		}
-		return bodies
+	odd := []string{"", " ", "\ufeff" + fmt.Sprintf(asContent, `"a"`), "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]\v}"}
+	for _, s := range []string{"\t", "\n", "\x00", "\x1f", "1234567\n", "12345678\n", "123456789abcdef\x1f"} {
+		odd = append(odd, fmt.Sprintf(asContent, `"`+s+`"`))
 	}
-	twice := func(shape string, members ...string) (bodies []string) {
-		for _, m := range members {
-			bodies = append(bodies, known(shape, m+","+m)...)
-		}
-		return bodies
-	}
-	for name, bodies := range map[string][]string{
-		"known key of the body twice": append(known(inBody, `"messages":[{"role":"user","content":"a"}]`),
-			twice(inBody, `"model":"a"`,
-				`"system":"a"`,
-				`"tools":[]`,
-				`"max_tokens":1`,
-				`"thinking":{}`,
-				`"metadata":{}`,
-				`"thread":{}`,
-				`"cache_control":null`)...),
-		"known key of a message twice": known(inMessage, `"role":"user"`, `"content":"a"`),
-		"known key of a block twice": append(known(inBlock, `"type":"text"`, `"text":"a"`),
-			twice(inBlock, `"cache_control":{}`, `"content":[]`, `"id":"a"`, `"name":"a"`, `"input":{}`, `"tool_use_id":"a"`, `"is_error":true`)...),
-		"known key of a result's part twice": append(known(inResult, `"type":"text"`, `"text":"b"`), twice(inResult, `"cache_control":null`)...),
-		"known key of a breakpoint twice": twice(inBlock, `"cache_control":{"ttl":"5m","ttl":"1h"}`,
-			`"cache_control":{"type":"a","type":"b"}`),
-		"breakpoint inside a document twice": known(inBlock, `"source":{"cache_control":null,"cache_control":{}}`),
-		"known key of a tool or system twice": {`{"tools":[{"name":"a","name":"b"}],"messages":[{"role":"user","content":"a"}]}`,
-			`{"system":[{"type":"text","type":"text"}],"messages":[{"role":"user","content":"a"}]}`},
-		"breakpoint of no kind": known(inBlock, `"cache_control":"ephemeral"`,
-			`"cache_control":[]`,
-			`"cache_control":true`,
-			`"cache_control":1`),
-		"no messages": {`{}`,
-			`{"messages":[]}`,
-			`{"messages":null}`,
-			`{"messages":{}}`,
-			`{"messages":"a"}`,
-			`{"messages":[[]]}`,
-			`{"messages":[null]}`,
-			`{"model":"a"}`},
-		"message without role or content": {`{"messages":[{}]}`, `{"messages":[{"role":"user"}]}`, `{"messages":[{"content":"a"}]}`},
-		"content of no kind": {fmt.Sprintf(asContent, "null"),
-			fmt.Sprintf(asContent, "{}"),
-			fmt.Sprintf(asContent, "1"),
-			fmt.Sprintf(asContent, "true"),
-			fmt.Sprintf(asContent, `["a"]`),
-			fmt.Sprintf(asContent, `[null]`),
-			fmt.Sprintf(asContent, `[[]]`)},
-		"call or result without id": {fmt.Sprintf(asContent, `[{"type":"tool_use","name":"a","input":{}}]`),
-			fmt.Sprintf(asContent, `[{"type":"tool_use","id":"a","input":{}}]`),
-			fmt.Sprintf(asContent, `[{"type":"tool_use","id":"a","name":"a"}]`),
-			fmt.Sprintf(asContent, `[{"type":"tool_use","id":1,"name":"a","input":{}}]`),
-			fmt.Sprintf(asContent, `[{"type":"tool_result","content":"a"}]`),
-			fmt.Sprintf(asContent, `[{"type":"tool_result","tool_use_id":null}]`)},
-		"system or tools of no kind": known(inBody, `"system":{}`, `"system":1`, `"system":["a"]`, `"tools":"a"`, `"tools":{}`, `"tools":[1]`),
-		"invalid JSON": {``,
-			` `,
-			`null`,
-			`[]`,
-			`"a"`,
-			`{`,
-			`{]`,
-			`{"messages":[]`,
-			"\ufeff{}",
-			`{"messages":[{"role":"user","content":"a"}]}x`,
-			`{"messages":[{"role":"user","content":"a"}]},`,
-			`{,"messages":[{"role":"user","content":"a"}]}`,
-			`{"messages":[{"role":"user","content":"a"},]}`,
-			`{"messages":[{"role":"user","content":"a",}]}`,
-			`{'messages':[]}`,
-			`{"messages" [{"role":"user","content":"a"}]}`,
-			`{"messages":[{"role":"user","content":"a"} {"role":"user","content":"a"}]}`,
-			`{messages:[{"role":"user","content":"a"}]}`,
-			`{"messages":[{"role":"user","content":"a"}]/**/}`,
-			"{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]\v}"},
-		"invalid value": known(inBody, `"x":`,
-			`"x":tru`,
-			`"x":True`,
-			`"x":nul`,
-			`"x":nullx`,
-			`"x":falsey`,
-			`"x":NaN`,
-			`"x":-`,
-			`"x":01`,
-			`"x":-01`,
-			`"x":1.`,
-			`"x":.5`,
-			`"x":1e`,
-			`"x":1e+`,
-			`"x":+1`,
-			`"x":0x1`,
-			`"x":1 2`,
-			`"x":Infinity`,
-			`"x":[1,]`,
-			`"x":[,1]`,
-			`"x":{"a"}`,
-			`"x":{"a":}`,
-			`"x":{1:2}`,
-			`"x":"`),
-		"invalid string": {fmt.Sprintf(asContent, "\"\t\""),
-			fmt.Sprintf(asContent, "\"\n\""),
-			fmt.Sprintf(asContent, "\"\x00\""),
-			fmt.Sprintf(asContent, "\"\x1f\""),
-			fmt.Sprintf(asContent, `"\x"`),
-			fmt.Sprintf(asContent, `"\u12"`),
-			fmt.Sprintf(asContent, `"\u12g4"`),
-			fmt.Sprintf(asContent, `"\"`),
-			fmt.Sprintf(asContent, `"\U0041"`),
-			fmt.Sprintf(asContent, `"12345678\'"`),
-			fmt.Sprintf(asContent, "\"12345678\n\""),
-			fmt.Sprintf(asContent, `"\`)},
-	} {
-		for _, body := range bodies {
-			if ix, err := Parse([]byte(body), Anthropic); err == nil {
-				t.Errorf("%s: accepted %s", name, clip(ix.Body))
-			}
+	for _, body := range append(odd, bodies(t, "rejected.txt")...) {
+		if _, err := Parse([]byte(body), Anthropic); err == nil {
+			t.Errorf("accepted %q", body)
+		} else if strings.Contains(err.Error(), "user") {
+			t.Errorf("the error quotes the body: %v", err)
 		}
 	}
-	if _, err := Parse([]byte(fmt.Sprintf(inBody, "")), UnknownFormat); err == nil {
-		t.Error("a format without a reader was read")
+	if _, err := Parse([]byte(fmt.Sprintf(asContent, `"a"`)), UnknownFormat); !errors.Is(err, ErrFormat) {
+		t.Errorf("a format without a reader: %v", err)
 	}
 }
 
 func TestParseAccepts(t *testing.T) {
-	for _, body := range []string{
-		fmt.Sprintf(inBody, ""), " \t\r\n" + fmt.Sprintf(inBody, "") + " \t\r\n",
-		fmt.Sprintf(inBody, `,"system":null,"tools":null,"cache_control":null,"metadata":null,"thinking":null,"thread":null,"model":null,"max_tokens":null`),
-		fmt.Sprintf(inBody, `,"system":[],"tools":[],"metadata":[],"thinking":[],"thread":[],"model":[],"max_tokens":[]`),
-		fmt.Sprintf(inBody, `,"x":1,"x":2,"x":{"messages":1,"messages":2}`),
-		fmt.Sprintf(inMessage, `,"x":1,"x":2`),
-		fmt.Sprintf(inBlock, `,"x":1,"x":2`),
-		fmt.Sprintf(inBody, `,"max_tokens":4.096e3`),
-		fmt.Sprintf(inBody, `,"max_tokens":1.5`),
-		fmt.Sprintf(inBody, `,"max_tokens":-1e999`),
-		fmt.Sprintf(inBody, `,"max_tokens":"1"`),
-		fmt.Sprintf(inBody, `,"thread":{"type":"continue"},"metadata":{"user\u005fid":"\u0061"},"thinking":{"block_binding":{"prefix_mismatch_behavior":"drop\u005fblock"}}`),
-		fmt.Sprintf(inBody, `,"cache_control":{"type":"ephemeral","ttl":"1h"}`), fmt.Sprintf(inBody, `,"cache_control":{"ttl":"\u0035m"}`),
-		fmt.Sprintf(inBlock, `,"cache_control":{"ttl":"2h"}`),
-		fmt.Sprintf(inBlock, `,"cache_control":{"ttl":300}`),
-		fmt.Sprintf(inBlock, `,"cache_control":{"ttl":null}`),
-		fmt.Sprintf(asContent, `[]`),
-		fmt.Sprintf(asContent, `""`),
-		fmt.Sprintf(asContent, `[{}]`),
-		fmt.Sprintf(asContent, `[{"type":"text"}]`),
-		fmt.Sprintf(asContent, `[{"type":"text","text":null}]`),
-		fmt.Sprintf(asContent, `[{"type":7,"text":"a"}]`),
-		fmt.Sprintf(asContent, `"\ud800"`),
-		fmt.Sprintf(asContent, `"\udc00\ud800 \ud83d\ude42 \uD83Dx"`),
-		fmt.Sprintf(asContent, "\"\xff\xfe\""),
-		fmt.Sprintf(asContent, `[{"type":"from the future","x":[[[]]]}]`),
-		fmt.Sprintf(asContent, `[{"t\u0079pe":"t\u0065xt","text":"a"},{"type":"tool\u005fuse","id":"\u0061","name":"R\u0065ad","input":{}}]`),
-		fmt.Sprintf(asContent, `[{"type":"tool_result","tool_use_id":"a"},{"type":"tool_result","tool_use_id":"a","content":[null,"a",1,{"type":"text","text":"a","cache_control":{}}]}]`),
-		fmt.Sprintf(asContent, `[{"type":"document","source":{"content":[{"cache_control":{}},{"cache_control":null},{"cache_control":7}]},"cache_control":{}}]`),
-		`{"messages":[{"role":"system","content":"a"},{"role":7,"content":"a"},{"r\u006fle":"\u0075ser","content":"a"},{"role":"assistant","content":"a"},{"role":"assistant","content":"a"}]}`,
-		`{"messages":[{"role":"user","content":[{"cache_control":{},"type":"text","text":"a"}]}],"system":[{"type":"text","text":"b","cache_control":{}}],"tools":[{"cache_control":{"ttl":"1h"}},{"input_schema":{"cache_control":{}}}]}`,
-		`{"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"}]},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"n","input":1},{"type":"tool_use","id":"a","name":"n","input":2}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"\u0061"},{"type":"tool_result","tool_use_id":"a"}]}]}`,
-	} {
+	odd := []string{" \t\r\n" + fmt.Sprintf(asContent, `"a"`) + " \t\r\n", fmt.Sprintf(asContent, "\"\xff\xfe\x7f\"")}
+	for _, body := range append(odd, bodies(t, "accepted.txt")...) {
 		parse(t, []byte(body)).Release()
 	}
 }
@@ -342,6 +213,10 @@ func allocated(f func()) int {
 func TestHostile(t *testing.T) {
 	many := func(n int, element string) string { return strings.Repeat(element+",", n-1) + element }
 	deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
+	const (
+		inBody  = `{"messages":[{"role":"user","content":"a"}]%s}`
+		inBlock = `{"messages":[{"role":"user","content":[{"type":"text","text":"a"%s}]}]}`
+	)
 	const lots = 200_000 // over every limit
 	calls := many(MaxBlocks/2, `{"type":"tool_use","id":"a","name":"n","input":{}}`)
 	results := many(MaxBlocks/2, `{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"b","cache_control":{}}]}`)
