@@ -30,7 +30,7 @@ type Endpoints struct {
 // Defaults are the addresses that the embedded config has.
 func Defaults() Endpoints {
 	return Endpoints{
-		Listen: "127.0.0.1:10000", Admin: "127.0.0.1:9901", Processor: "127.0.0.1:9002", Upstream: "127.0.0.1:8080",
+		Listen: "0.0.0.0:10000", Admin: "127.0.0.1:9901", Processor: "127.0.0.1:9002", Upstream: "127.0.0.1:8080",
 	}
 }
 

@@ -153,7 +153,7 @@ func (p *Process) get(ctx context.Context, path string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("ask envoy: %w", err)
 	}
-	defer res.Body.Close()
+	defer func() { _ = res.Body.Close() }()
 	b, err := io.ReadAll(res.Body)
 	if err != nil {
 		return "", fmt.Errorf("ask envoy: %w", err)

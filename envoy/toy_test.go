@@ -206,7 +206,7 @@ func sum(b []byte) string {
 	return hex.EncodeToString(h[:])
 }
 
-// world is one Envoy with the toy engine for all tests that need no other.
+// world is an Envoy with the toy engine behind it.
 type world struct {
 	*envoytest.Env
 
@@ -214,10 +214,31 @@ type world struct {
 	recorder *recorder
 }
 
+// shippedDeadline is below the 5 s of message_timeout.
+const shippedDeadline = 2 * time.Second
+
+// newWorld starts a world in which Envoy must find nothing wrong with tidemark, and in which no stream stays open.
 func newWorld(t *testing.T, o extproc.Options, edit func(string) string) *world {
+	t.Helper()
+	w := startWorld(t, o, edit)
+	t.Cleanup(func() {
+		w.recorder.idle(t)
+		for _, stat := range []string{"streams_failed", "spurious_msgs_received", "rejected_header_mutations", "message_timeouts"} {
+			if n, err := w.Process.Stat(context.Background(), "http.ingress.ext_proc.tidemark."+stat); n != 0 || err != nil {
+				t.Errorf("Envoy counted %d %s, %v", n, stat, err)
+			}
+		}
+	})
+	return w
+}
+
+func startWorld(t *testing.T, o extproc.Options, edit func(string) string) *world {
 	t.Helper()
 	w := &world{upstream: &echoUpstream{}, recorder: newRecorder()}
 	o.Engine, o.Admit, o.Result, o.Observer = toy{}, admitToy, observe.Result, w.recorder
+	if o.Deadline == 0 {
+		o.Deadline = shippedDeadline
+	}
 	w.Env = envoytest.Start(t, envoytest.Options{Upstream: w.upstream, Server: &o, Edit: edit})
 	return w
 }
@@ -243,7 +264,7 @@ func do(t *testing.T, c *http.Client, r *http.Request) seen {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer res.Body.Close()
+	defer func() { _ = res.Body.Close() }()
 	s, err := read(res)
 	if err != nil {
 		t.Fatal(err)

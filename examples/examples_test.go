@@ -30,7 +30,7 @@ import (
 func TestEnvoyConfigs(t *testing.T) {
 	binary := envoytest.Binary(t)
 	for _, file := range []string{"envoy-static/envoy.yaml", "../envoy/bootstrap.yaml"} {
-		if out, err := exec.Command(binary, "--mode", "validate", "-c", file).CombinedOutput(); err != nil {
+		if out, err := exec.CommandContext(t.Context(), binary, "--mode", "validate", "-c", file).CombinedOutput(); err != nil {
 			t.Errorf("%s: %v\n%s", file, err, out)
 		}
 	}

@@ -281,7 +281,7 @@ func TestListen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer first.Close()
+	defer func() { _ = first.Close() }()
 
 	for addr, ok := range map[string]bool{
 		"unix:" + stale: true, "unix:" + busy: false, "unix:" + file: false, "unix:" + filepath.Join(dir, "no", "s"): false,

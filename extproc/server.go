@@ -86,18 +86,18 @@ func (s *Server) choose(m message) machine {
 		p.why = NoHeaders
 		return &p
 	}
-	switch mode := pc.GetRequestBodyMode(); mode {
+	mode := pc.GetRequestBodyMode()
+	switch mode { //nolint:exhaustive // the others cannot be served, nor can modes to come
 	case filterv3.ProcessingMode_BUFFERED:
 		return &buffered{passThrough: p}
 	case filterv3.ProcessingMode_FULL_DUPLEX_STREAMED:
 		return &duplex{passThrough: p}
-	default:
-		s.warned.Do(func() {
-			s.o.Log.Warn("request body mode cannot be served, requests pass untouched", "mode", mode.String())
-		})
-		p.why = UnsupportedMode
-		return &p
 	}
+	s.warned.Do(func() {
+		s.o.Log.Warn("request body mode cannot be served, requests pass untouched", "mode", mode.String())
+	})
+	p.why = UnsupportedMode
+	return &p
 }
 
 // answer lets the machine answer one message.

@@ -1,6 +1,7 @@
 package pipeline_test
 
 import (
+	"os"
 	"testing"
 	"time"
 
@@ -11,23 +12,27 @@ import (
 	"github.com/tidemark-dev/tidemark/pipeline"
 )
 
-// policies are what the provider leaves open: whether a hit refreshes shorter entries too, and whether markers below a
-// hit write entries.
-func policies(t *rapid.T) simprovider.Policy {
-	return simprovider.Policy{}
+// policy draws what the provider's documents leave open.
+func policy(t *rapid.T) simprovider.Policy {
+	return simprovider.Policy{
+		Refresh:   rapid.SampledFrom([]simprovider.Refresh{simprovider.RefreshHit, simprovider.RefreshMarks, simprovider.RefreshAll}).Draw(t, "refresh"),
+		SkipBelow: rapid.Bool().Draw(t, "skip below"),
+		Upgrade:   rapid.Bool().Draw(t, "upgrade"),
+	}
 }
 
 // scenario plays one random session in both worlds.
 func scenario(t *rapid.T, c *pipeline.Config) *world {
 	features := simagent.Features{}
-	for _, name := range rapid.SliceOfDistinct(rapid.SampledFrom(simagent.FeatureNames()), rapid.ID).Draw(t, "off") {
-		features[name] = false
+	for _, name := range rapid.SliceOfDistinct(rapid.SampledFrom(simagent.FeatureNames()), rapid.ID).Draw(t, "fixed") {
+		features[name] = rapid.Bool().Draw(t, name)
 	}
 	seed := rapid.Uint64().Draw(t, "seed")
 	steps := rapid.IntRange(4, 45).Draw(t, "steps")
 	events, on := simagent.Play(seed, features, steps)
 	flush := rapid.SampledFrom([]time.Duration{time.Second, 2 * time.Second, 20 * time.Second}).Draw(t, "flush")
-	w := newWorld(c, policies(t), flush)
+	w := newWorld(c, policy(t), flush)
+	w.trace = os.Getenv("TRACE") != "" // of one scenario: TRACE=1 go test -run … -rapid.failfile=…
 	w.play(events)
 	for i, v := range w.violations {
 		if i == 5 {

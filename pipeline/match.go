@@ -20,7 +20,8 @@ type match struct {
 type contender struct {
 	b      *state.Branch
 	shared int32
-	depth  int32 // cells of the deepest live entry that the branch's replay would find in the messages
+	exact  int32 // cells of the deepest live entry that the branch's replay would find in the messages,
+	depth  int32 // and with assumed ones
 	key    bool
 }
 
@@ -32,7 +33,7 @@ func better(bound bool) func(a, b contender) int {
 		if bound {
 			return cmp.Or(boolean(x.key, y.key), cmp.Compare(x.shared, y.shared), x.b.Last.Compare(y.b.Last), cmp.Compare(x.b.ID, y.b.ID))
 		}
-		return cmp.Or(cmp.Compare(x.depth, y.depth), boolean(x.key, y.key), cmp.Compare(x.shared, y.shared), x.b.Last.Compare(y.b.Last),
+		return cmp.Or(cmp.Compare(x.exact, y.exact), cmp.Compare(x.depth, y.depth), boolean(x.key, y.key), cmp.Compare(x.shared, y.shared), x.b.Last.Compare(y.b.Last),
 			cmp.Compare(x.b.ID, y.b.ID))
 	}
 }
@@ -60,23 +61,29 @@ func (p *pass) find(branches []*state.Branch) match {
 	}
 	if len(all) > 1 && !p.bound {
 		for i := range all {
-			all[i].depth = p.depth(&all[i])
+			p.measure(&all[i])
 		}
 	}
 	best := slices.MaxFunc(all, better(p.bound))
 	return match{branch: best.b, shared: best.shared, kind: p.continuation(best, branches)}
 }
 
-// depth is how deep in the messages the branch's replay of the body meets a live entry of the branch.
-func (p *pass) depth(c *contender) int32 {
+// measure finds how deep in the messages the branch's replay of the body meets live entries of the branch. What is known
+// counts before what is assumed.
+func (p *pass) measure(c *contender) {
 	if !slices.ContainsFunc(c.b.Entries, func(e cache.Entry) bool { return p.live(&e) }) {
-		return 0
+		return
 	}
-	k := p.deepest(p.layout.replay(c.b, c.shared), c.b.Entries, c.shared)
-	if k <= p.headCells() {
-		return 0
+	o := p.layout.replay(c.b, c.shared)
+	for i := range c.b.Entries {
+		e := &c.b.Entries[i]
+		if k := p.reach(o, e, c.shared); k > p.headCells() {
+			c.depth = max(c.depth, k)
+			if !e.Assumed {
+				c.exact = max(c.exact, k)
+			}
+		}
 	}
-	return k
 }
 
 // continuation names how the body goes on from its branch.
@@ -98,21 +105,26 @@ func carries(b *state.Branch) bool { return len(b.InForce) > 0 || len(b.Held) > 
 
 // live reports whether the provider may hold the entry, under the provider's key of this body.
 func (p *pass) live(e *cache.Entry) bool {
-	return (e.Assumed || e.Key == p.ix.Key) && e.Alive(p.r.Now)
+	return e.Under(p.ix.Key) && e.Alive(p.r.Now)
 }
 
-// deepest is the number of cells of an outbound that a live entry proves, or makes expect, to be cached. Assumed spans are
-// clipped to the first limit messages.
+// reach is the number of cells of an outbound that an entry proves, or makes expect, to be cached. Assumed spans are clipped
+// to the first limit messages.
+func (p *pass) reach(o *outbound, e *cache.Entry, limit int32) int32 {
+	switch {
+	case !p.live(e):
+	case e.Assumed:
+		return o.through(min(e.Msg, limit-1))
+	case o.holds(e):
+		return e.Cells
+	}
+	return 0
+}
+
+// deepest is the furthest that any of the entries reaches.
 func (p *pass) deepest(o *outbound, entries []cache.Entry, limit int32) (k int32) {
 	for i := range entries {
-		e := &entries[i]
-		switch {
-		case !p.live(e):
-		case e.Assumed:
-			k = max(k, o.through(min(e.Msg, limit-1)))
-		case o.holds(e):
-			k = max(k, e.Cells)
-		}
+		k = max(k, p.reach(o, &entries[i], limit))
 	}
 	return k
 }

@@ -238,7 +238,7 @@ func (p *pass) branch(ctx context.Context) error {
 	}
 	adopted := false
 	if p.m.kind == KindNew && p.last >= 0 {
-		others, err := p.e.related(ctx, p.sess.key, p.chain)
+		others, err := p.e.related(ctx, p.sess.key, p.chain, p.r.Now)
 		if err != nil && p.gate == "" {
 			return fall(filters.StoreUnavailable, err)
 		}

@@ -1,7 +1,9 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -196,9 +198,13 @@ func (e *Engine) session(key state.SessionKey) *session {
 	return s
 }
 
+// maxRelated bounds how many other sessions are read to find where a conversation was before.
+const maxRelated = 32
+
 // related returns branches of other sessions of the tenant that begin with the same two messages: clients resume a
-// conversation under a new session id, and the provider's cache knows no sessions.
-func (e *Engine) related(ctx context.Context, key state.SessionKey, chain []state.Digest) ([]*state.Branch, error) {
+// conversation under a new session id, and the provider's cache knows no sessions. What is stored and what is in memory
+// are united, as either may be ahead of the other.
+func (e *Engine) related(ctx context.Context, key state.SessionKey, chain []state.Digest, now time.Time) ([]*state.Branch, error) {
 	if len(chain) < 2 {
 		return nil, nil
 	}
@@ -207,21 +213,21 @@ func (e *Engine) related(ctx context.Context, key state.SessionKey, chain []stat
 	if err != nil {
 		return nil, err
 	}
-	var found []*state.Branch
-	keep := func(b *state.Branch) {
-		if h, ok := b.Head(); ok && h == head {
-			found = append(found, b)
+	byID := map[uint64]*state.Branch{}
+	take := func(b *state.Branch) {
+		if h, ok := b.Head(); !ok || h != head {
+			return
+		}
+		switch known := byID[b.ID]; {
+		case known == nil:
+			byID[b.ID] = b
+		case known.Version > b.Version:
+			byID[b.ID] = state.Unite(known, b, now)
+		default:
+			byID[b.ID] = state.Unite(b, known, now)
 		}
 	}
-	for _, s := range e.inMemory(key.Tenant) {
-		if s.key != key {
-			keys = slices.DeleteFunc(keys, func(k state.SessionKey) bool { return k == s.key && len(s.published()) > 0 })
-			for _, b := range s.published() {
-				keep(b)
-			}
-		}
-	}
-	for _, k := range keys {
+	for _, k := range keys[:min(len(keys), maxRelated)] {
 		if k == key {
 			continue
 		}
@@ -231,10 +237,17 @@ func (e *Engine) related(ctx context.Context, key state.SessionKey, chain []stat
 		}
 		for _, b := range stored.Branches {
 			b.Entries = cache.Restart(b.Entries, e.start)
-			keep(b)
+			take(b)
 		}
 	}
-	return found, nil
+	for _, s := range e.inMemory(key.Tenant) {
+		if s.key != key {
+			for _, b := range s.published() {
+				take(b)
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Values(byID), func(a, b *state.Branch) int { return cmp.Compare(a.ID, b.ID) }), nil
 }
 
 // inMemory lists the tenant's sessions that are in memory.

@@ -84,9 +84,10 @@ type world struct {
 	refused    int
 	// outage: a request went past tidemark in the midst of a session. What it did to the cache nobody could know, so a loss
 	// after it is counted, not a violation of its own.
-	outage  bool
-	excused int
-	seen    bool
+	outage   bool
+	replicas bool
+	excused  int
+	seen     bool
 }
 
 func newWorld(base *pipeline.Config, policy simprovider.Policy, flush time.Duration) *world {
@@ -136,6 +137,7 @@ func (w *world) play(events []simagent.Event) {
 			}
 		}
 		w.n = i
+		w.replicas = w.replicas || ev.Replica > 0
 		switch ev.Kind {
 		case simagent.Restart:
 			w.restart(ev.Replica, ev.At)
@@ -149,6 +151,7 @@ func (w *world) play(events []simagent.Event) {
 			}
 		case simagent.StoreFail:
 			w.store.fail = ev.On
+			w.outage = w.outage || ev.On && w.replicas // then no replica knows what the other one forwards
 		case simagent.Config, simagent.Mode:
 			w.push(ev)
 		case simagent.Send:
@@ -197,6 +200,9 @@ func (w *world) send(ev *simagent.Event) {
 	} else {
 		w.outage = w.outage || w.seen
 	}
+	if w.trace && ev.Outcome == simagent.Failed {
+		fmt.Println(w.n, ev.Line, "failed", o.Kind, o.Gate)
+	}
 	if ev.Outcome == simagent.Failed {
 		w.follow(ev, o, out)
 		return
@@ -235,7 +241,7 @@ func (w *world) send(ev *simagent.Event) {
 				m = int(o.Move.From)
 			}
 		}
-		fmt.Printf("%3d %s %-6s msgs=%d %s move=%d | plain %d+%d(%d) | tide %d+%d(%d)\n", w.n, ev.At.Format("15:04:05"), ev.Line, len(gjson.GetBytes(ev.Body, "messages").Array()), k, m, before.Usage.Read, before.Prompt-before.Usage.Read, before.Prompt, after.Usage.Read, after.Prompt-after.Usage.Read, after.Prompt)
+		fmt.Printf("%3d %s %-6s %s msgs=%d %s move=%d | plain %d+%d(%d) | tide %d+%d(%d)\n", w.n, ev.At.Format("15:04:05"), ev.Line, gjson.GetBytes(ev.Body, "system.2.text").Str+ev.Outcome, len(gjson.GetBytes(ev.Body, "messages").Array()), k, m, before.Usage.Read, before.Prompt-before.Usage.Read, before.Prompt, after.Usage.Read, after.Prompt-after.Usage.Read, after.Prompt)
 	}
 	w.plainCost += w.plain.Cost(simprovider.Received{Model: before.Model, Usage: before.Usage})
 	w.cost += w.filtered.Cost(simprovider.Received{Model: after.Model, Usage: after.Usage})

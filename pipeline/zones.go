@@ -96,7 +96,7 @@ func (p *pass) widen(ctx context.Context) error {
 	if p.bound || !slices.ContainsFunc(results(p), p.movable) {
 		return nil
 	}
-	others, err := p.e.related(ctx, p.sess.key, p.chain)
+	others, err := p.e.related(ctx, p.sess.key, p.chain, p.r.Now)
 	if err != nil {
 		return err
 	}

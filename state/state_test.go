@@ -46,7 +46,7 @@ func pair(t *rapid.T) (a, b *state.Branch) {
 			e := &entries[i]
 			e.Cells = int32(e.ID[0]) // equal ids have equal cells
 			if e.Assumed {
-				*e = cache.Entry{Assumed: true, Msg: e.Msg, TTL: e.TTL, Start: e.Start} // a span has no more
+				*e = cache.Entry{Key: e.Key, Assumed: true, Msg: e.Msg, TTL: e.TTL, Start: e.Start} // a span has no more
 			}
 		}
 	}

@@ -45,34 +45,34 @@ type Env struct {
 }
 
 // Start starts an environment. It skips the test if there is no Envoy on this machine.
-func Start(t testing.TB, o Options) *Env {
-	t.Helper()
-	binary := Binary(t)
+func Start(tb testing.TB, o Options) *Env {
+	tb.Helper()
+	binary := Binary(tb)
 	e := &Env{drain: func() error { return nil }}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("envoy and tidemark logged:\n%s\naccess log:\n%s", e.log.String(), e.access.String())
+	tb.Cleanup(func() {
+		if tb.Failed() {
+			tb.Logf("envoy and tidemark logged:\n%s\naccess log:\n%s", e.log.String(), e.access.String())
 		}
 	})
 	processor := o.Processor
 	if o.Server != nil {
-		processor = e.serve(t, *o.Server)
+		processor = e.serve(tb, *o.Server)
 	}
 	config, err := envoy.Config(envoy.Endpoints{
-		Listen: "127.0.0.1:0", Admin: "127.0.0.1:0", Processor: processor, Upstream: upstream(t, o.Upstream),
+		Listen: "127.0.0.1:0", Admin: "127.0.0.1:0", Processor: processor, Upstream: upstream(tb, o.Upstream),
 	})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	if o.Edit != nil {
 		config = []byte(o.Edit(string(config)))
 	}
 	if e.Process, err = envoy.Start(context.Background(), binary, config, &e.access, &e.log); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		if err := e.Stop(); err != nil {
-			t.Error(err)
+			tb.Error(err)
 		}
 	})
 	return e
@@ -88,18 +88,18 @@ func (e *Env) Log() string { return e.log.String() }
 func (e *Env) Drain() error { return e.drain() }
 
 // Stat is the value of one of Envoy's counters or gauges.
-func (e *Env) Stat(t testing.TB, name string) int64 {
-	t.Helper()
-	n, err := e.Process.Stat(t.Context(), name)
+func (e *Env) Stat(tb testing.TB, name string) int64 {
+	tb.Helper()
+	n, err := e.Process.Stat(tb.Context(), name)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return n
 }
 
 // Access waits for the access log's line of a request, by its x-request-id.
-func (e *Env) Access(t testing.TB, id string) map[string]any {
-	t.Helper()
+func (e *Env) Access(tb testing.TB, id string) map[string]any {
+	tb.Helper()
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		for line := range strings.Lines(e.access.String()) {
 			var fields map[string]any
@@ -108,30 +108,30 @@ func (e *Env) Access(t testing.TB, id string) map[string]any {
 			}
 		}
 	}
-	t.Fatalf("no line of request %s in the access log", id)
+	tb.Fatalf("no line of request %s in the access log", id)
 	return nil
 }
 
 // Client returns an HTTP client that speaks HTTP/2 with prior knowledge, or HTTP/1.1. It changes no header on its own.
-func Client(t testing.TB, http2 bool) *http.Client {
-	t.Helper()
+func Client(tb testing.TB, http2 bool) *http.Client {
+	tb.Helper()
 	tr := &http.Transport{DisableCompression: true, Protocols: new(http.Protocols)}
 	tr.Protocols.SetHTTP1(!http2)
 	tr.Protocols.SetUnencryptedHTTP2(http2)
-	t.Cleanup(tr.CloseIdleConnections)
+	tb.Cleanup(tr.CloseIdleConnections)
 	return &http.Client{Transport: tr}
 }
 
 // Binary is the Envoy that tests run; without one the test is skipped, or fails if the environment demands one.
-func Binary(t testing.TB) string {
-	t.Helper()
+func Binary(tb testing.TB) string {
+	tb.Helper()
 	binary, complaint := found()
 	switch {
 	case binary != "":
 	case os.Getenv(RequireVariable) == "1":
-		t.Fatalf("no Envoy, and %s=1: %s", RequireVariable, complaint)
+		tb.Fatalf("no Envoy, and %s=1: %s", RequireVariable, complaint)
 	default:
-		t.Skipf("no Envoy to test with: %s", complaint)
+		tb.Skipf("no Envoy to test with: %s", complaint)
 	}
 	return binary
 }
@@ -149,12 +149,13 @@ var found = sync.OnceValues(func() (binary, complaint string) {
 	return strings.TrimSpace(string(out)), ""
 })
 
-func upstream(t testing.TB, h http.Handler) string {
+func upstream(tb testing.TB, h http.Handler) string {
+	tb.Helper()
 	s := httptest.NewUnstartedServer(h)
 	s.Config.Protocols = new(http.Protocols)
 	s.Config.Protocols.SetHTTP1(true)
 	s.Config.Protocols.SetUnencryptedHTTP2(true)
 	s.Start()
-	t.Cleanup(s.Close)
+	tb.Cleanup(s.Close)
 	return s.Listener.Addr().String()
 }

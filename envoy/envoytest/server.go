@@ -12,23 +12,23 @@ import (
 )
 
 // serve runs a server in this process and returns its address.
-func (e *Env) serve(t testing.TB, o extproc.Options) string {
-	t.Helper()
+func (e *Env) serve(tb testing.TB, o extproc.Options) string {
+	tb.Helper()
 	o.Log = slog.New(slog.NewTextHandler(&e.log, nil))
 	if o.DrainDelay == 0 {
 		o.DrainDelay = 10 * time.Millisecond
 	}
-	lis, err := extproc.Listen(t.Context(), "127.0.0.1:0")
+	lis, err := extproc.Listen(tb.Context(), "127.0.0.1:0")
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() { served <- extproc.New(o).Serve(ctx, lis) }()
 	e.drain = sync.OnceValue(func() error { cancel(); return <-served })
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		if err := e.drain(); err != nil {
-			t.Error(err)
+			tb.Error(err)
 		}
 	})
 	return lis.Addr().String()

@@ -21,9 +21,9 @@ const (
 // Entry is one prefix that the provider may hold.
 //
 // An exact entry names a prefix by its id. An assumed entry is a span that nobody saw being written but that must be
-// expected: it covers every prefix through message Msg, whatever its bytes and its key.
+// expected: it covers every prefix through message Msg, whatever its bytes. Without a key it holds for every key.
 type Entry struct {
-	Key     Digest        // model, system and tools; unused in an assumed entry, which holds for every key
+	Key     Digest        // model, system and tools; zero in an assumed entry that holds for every key
 	ID      Digest        // prefix id: running hash over the outbound's blocks
 	Cells   int32         // number of hashed blocks in the prefix: two prefixes with equal ids have equal cells
 	Msg     int32         // message that holds the prefix's last block, -1 in system, -2 in tools
@@ -47,10 +47,13 @@ func (e *Entry) Expires() time.Time {
 	return e.Start.Add(life)
 }
 
+// Under reports whether the entry says anything of prompts under a key.
+func (e *Entry) Under(key Digest) bool { return e.Key == key || e.Assumed && e.Key == Digest{} }
+
 // same reports whether both stand for the same prefix, or for the same span.
 func (e *Entry) same(o *Entry) bool {
 	if e.Assumed || o.Assumed {
-		return e.Assumed == o.Assumed && e.Msg == o.Msg
+		return e.Assumed == o.Assumed && e.Msg == o.Msg && e.Key == o.Key
 	}
 	return e.Key == o.Key && e.ID == o.ID
 }
@@ -143,6 +146,7 @@ func Fold(entries []Entry, now time.Time) []Entry {
 	}
 	if len(entries) > MaxEntries { // spans alone: one as deep as the deepest and as young as the youngest covers them
 		deep := entries[0]
+		deep.Key = Digest{}
 		for _, e := range entries {
 			deep.join(&e)
 		}
@@ -158,10 +162,10 @@ func compare(a, b Entry) int {
 		a.Start.Compare(b.Start), cmp.Compare(a.TTL, b.TTL))
 }
 
-// fold takes the exact entry x into the first span of the list, or makes it one.
+// fold takes the exact entry x into the first span of its key, or makes it one.
 func fold(entries []Entry, x Entry) []Entry {
-	span := Entry{Assumed: true, Msg: x.Msg, TTL: x.TTL, Start: x.Start}
-	if i := slices.IndexFunc(entries, func(e Entry) bool { return e.Assumed }); i >= 0 {
+	span := Entry{Key: x.Key, Assumed: true, Msg: x.Msg, TTL: x.TTL, Start: x.Start}
+	if i := slices.IndexFunc(entries, func(e Entry) bool { return e.Assumed && e.Key == x.Key }); i >= 0 {
 		span.join(&entries[i])
 		entries = slices.Delete(entries, i, i+1)
 	}

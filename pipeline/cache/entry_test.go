@@ -70,7 +70,7 @@ func warm(entries []Entry, probe prefix, now time.Time) bool {
 			return false
 		}
 		if e.Assumed {
-			return probe.msg() <= e.Msg
+			return probe.msg() <= e.Msg && (e.Key == Digest{} || e.Key == probe.keyDigest())
 		}
 		for transcript := range parts {
 			p := prefix{probe.key, transcript, e.Cells}
@@ -110,7 +110,11 @@ func drawEntries(most int) *rapid.Generator[[]Entry] {
 		start := epoch.Add(-time.Duration(rapid.IntRange(-5, 80).Draw(t, "age")) * time.Minute)
 		p, ttl := drawPrefix(t), drawTTL(t)
 		if rapid.IntRange(0, 3).Draw(t, "form") == 0 {
-			return Entry{Assumed: true, Msg: p.msg(), TTL: ttl, Start: start}
+			e := Entry{Assumed: true, Msg: p.msg(), TTL: ttl, Start: start}
+			if rapid.Bool().Draw(t, "keyed") {
+				e.Key = p.keyDigest()
+			}
+			return e
 		}
 		return p.entry(ttl, start)
 	}), 0, most)

@@ -255,9 +255,6 @@ func (s *scanner) role(v Span) Role {
 
 func (p *parser) content(msg int32) error {
 	if p.peek() == '"' {
-		if err := p.room(); err != nil {
-			return err
-		}
 		v, err := p.str()
 		p.ix.Blocks = append(p.ix.Blocks, virtual(v, msg))
 		return err

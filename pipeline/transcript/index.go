@@ -274,17 +274,11 @@ func (ix *Index) LastAssistant() int32 {
 
 // LastTurn is the number of assistant turns.
 func (ix *Index) LastTurn() int32 {
-	if len(ix.Messages) == 0 {
-		return 0
-	}
 	return ix.Messages[len(ix.Messages)-1].Turn
 }
 
 // str returns the text of a string literal. It aliases the body if nothing is escaped.
 func (ix *Index) str(s Span) string {
-	if s.Len() < 2 {
-		return ""
-	}
 	return unquote(view(ix.Body[s.Lo+1 : s.Hi-1]))
 }
 

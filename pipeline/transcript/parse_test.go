@@ -138,6 +138,42 @@ func TestJoin(t *testing.T) {
 	}
 }
 
+// Blocks are numbered in the provider's order, wherever tools and system stand in the body.
+func TestOrder(t *testing.T) {
+	ix := parse(t, []byte(`{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"thinking"},`+
+		`{"type":"tool_use","id":"\u0069","name":"Re\u0061d","input":{}},{"type":"text","text":""}]},{"role":"user","content":[`+
+		`{"type":"tool_result","tool_use_id":"i","cache_control":null},{"type":"text","text":"b","cache_control":{}}]}],`+
+		`"system":[{"type":"text","text":"s","cache_control":{"ttl":"1h"}}],"tools":[{"name":"t"}]}`))
+	defer ix.Release()
+	markable := []bool{true, true, false, false, true, false, false, true}
+	for n := range int32(ix.Len()) {
+		b := ix.Seq(n)
+		if b.Markable() != markable[n] {
+			t.Errorf("block %d may carry a breakpoint: %v", n, b.Markable())
+		}
+		if b.Msg >= 0 && ix.Seq(ix.SeqOf(n-int32(len(ix.Head)))) != b {
+			t.Errorf("block %d has another number", n)
+		}
+		if b.Counts() == (b.Kind == Thinking) {
+			t.Errorf("block %d counts: %v", n, b.Counts())
+		}
+	}
+	if ix.Seq(0).Kind != Tool || ix.Seq(1).Msg != InSystem || ix.Markers[0].Seq != 1 || ix.Markers[1].Seq != 7 {
+		t.Errorf("order: %+v", ix.Markers)
+	}
+	if ix.LastAssistant() != 1 || ix.LastTurn() != 1 || ix.ToolName(&ix.Calls[0]) != "Read" || ix.CallID(&ix.Results[0]) != "i" {
+		t.Error("last assistant, last turn, tool or call id")
+	}
+	if ix.Format.String() != "anthropic.messages" || UnknownFormat.String() != "unknown" {
+		t.Error("names of formats")
+	}
+	silent := parse(t, fmt.Appendf(nil, asContent, `"a"`))
+	defer silent.Release()
+	if silent.LastAssistant() != -1 || silent.LastTurn() != 0 {
+		t.Error("nobody said anything")
+	}
+}
+
 func TestTruncatedAndTrailed(t *testing.T) {
 	for seed := range uint64(6) {
 		m := gen.New(rand.New(rand.NewPCG(seed, 0)), gen.Options{Strange: true, Wild: true, ResultBytes: 20})

@@ -182,6 +182,7 @@ var commands = []struct{ command, does string }{
 	{"sed -n 1,5p a.go {", ""},
 	{"\x00cat", ""},
 	{"tee \\", ""},
+	{"X=cat", ""},
 }
 
 func does(found []Access) string {

@@ -8,17 +8,16 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/tidemark-dev/tidemark/state"
 )
 
 const (
-	damageSessions = 12
+	damageSessions = 6
 	damageVersions = 3
-	damageWritten  = 16 << 20 // more than any file of the test holds before its zeroes
+	damageWritten  = 4 << 20 // more than any file of the test holds before its zeroes
 )
 
 func damageKey(session int) state.SessionKey {
@@ -43,7 +42,7 @@ func damageVersion(session int, version uint64) (*state.Branch, []state.Original
 	return b, all[version:]
 }
 
-// TestDamage garbles, truncates, empties and removes every file of a store in turn. Whatever was done to it, the store does
+// TestDamage garbles, truncates, empties or removes every file of a store in turn, as chance has it. Whatever was done to it, the store does
 // not open, or it opens and each record is what some commit wrote or absent; then it also keeps what is written to it.
 func TestDamage(t *testing.T) {
 	base := t.TempDir()
@@ -55,14 +54,14 @@ func TestDamage(t *testing.T) {
 	}{
 		{"empty", func(f *os.File, _ int64) error { return f.Truncate(0) }},
 		{"truncated", func(f *os.File, size int64) error { return f.Truncate(random.Int64N(size)) }},
-		{"cut short", func(f *os.File, size int64) error { return f.Truncate(max(0, size-1-random.Int64N(64))) }},
 		{"garbled", func(f *os.File, size int64) error { return garble(f, random, 0, size) }},
 		{"garbled at its end", func(f *os.File, size int64) error { return garble(f, random, max(0, size-40), size) }},
 		{"removed", func(f *os.File, _ int64) error { return os.Remove(f.Name()) }},
 	}
 	opened, refused := 0, 0
 	for _, name := range files {
-		for _, damage := range damages {
+		random.Shuffle(len(damages), func(i, j int) { damages[i], damages[j] = damages[j], damages[i] })
+		for _, damage := range damages[:3] { // each takes a good part of a second
 			t.Run(filepath.Base(name)+" "+damage.name, func(t *testing.T) {
 				dir := t.TempDir()
 				copyStore(t, base, dir)
@@ -74,7 +73,7 @@ func TestDamage(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := errors.Join(damage.do(f, min(info.Size(), damageWritten/4)), f.Close()); err != nil {
+				if err := errors.Join(damage.do(f, min(info.Size(), damageWritten/2)), f.Close()); err != nil {
 					t.Fatal(err)
 				}
 				if useDamaged(t, dir) {
@@ -123,7 +122,9 @@ func writeDamageBase(t *testing.T, base string) (files []string) {
 		t.Fatal(err)
 	}
 	for _, e := range entries {
-		files = append(files, filepath.Join("badger", e.Name()))
+		if e.Name() != "LOCK" { // it holds nothing
+			files = append(files, filepath.Join("badger", e.Name()))
+		}
 	}
 	return files
 }
@@ -202,7 +203,7 @@ func useDamaged(t *testing.T, dir string) bool {
 	defer d.Close()
 	b.Version = 1
 	s, err := d.Load(ctx, key)
-	if err != nil || len(s.Branches) != 1 || !cmp.Equal(s.Branches[0], b) {
+	if err != nil || len(s.Branches) != 1 || !reflect.DeepEqual(s.Branches[0], b) {
 		t.Errorf("what was written then is lost: %+v, %v", s, err)
 	}
 	if got, err := d.Original(ctx, "new"); err != nil || !bytes.Equal(got.Content, o.Content) {
@@ -220,8 +221,8 @@ func checkDamaged(t *testing.T, d *DB, session int) {
 	for _, b := range s.Branches {
 		want, _ := damageVersion(session, b.Version-1)
 		want.Version++
-		if diff := cmp.Diff(want, b); b.Version > damageVersions || diff != "" {
-			t.Errorf("session %d: nobody wrote this branch: %s", session, diff)
+		if b.Version > damageVersions || !reflect.DeepEqual(b, want) {
+			t.Errorf("session %d: nobody wrote this branch: %+v", session, b)
 		}
 	}
 	_, originals := damageVersion(session, 0)
@@ -230,7 +231,7 @@ func checkDamaged(t *testing.T, d *DB, session int) {
 		if err != nil && !errors.Is(err, state.ErrNotFound) {
 			t.Errorf("session %d: read original: %v", session, err)
 		}
-		if err == nil && !cmp.Equal(*o, originals[i]) {
+		if err == nil && !reflect.DeepEqual(*o, originals[i]) {
 			t.Errorf("session %d: nobody wrote this original", session)
 		}
 	}

@@ -86,13 +86,6 @@ func (d *DB) Commit(ctx context.Context, key state.SessionKey, b *state.Branch, 
 			return err
 		}
 		expires := time.Now().Add(state.TTL)
-		if wrote, err := d.keepOriginals(originals, b.InForce, expires); err != nil {
-			return err
-		} else if wrote {
-			if err := d.sync(); err != nil {
-				return err
-			}
-		}
 		err := d.update(ctx, func(txn *badger.Txn) error {
 			var version uint64
 			stored := d.branch(txn, key, b.ID)
@@ -109,6 +102,13 @@ func (d *DB) Commit(ctx context.Context, key state.SessionKey, b *state.Branch, 
 		})
 		if err != nil {
 			return err
+		}
+		if wrote, err := d.keepOriginals(originals, b.InForce, expires); err != nil {
+			return err
+		} else if wrote {
+			if err := d.sync(); err != nil {
+				return err
+			}
 		}
 		return d.sync()
 	})
