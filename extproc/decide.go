@@ -27,6 +27,7 @@ func (s *Server) decide(ctx context.Context, r *pipeline.Request) *pipeline.Outc
 	case o := <-said:
 		return o
 	case <-late.C:
+		s.calls.Go(func() { (<-said).Dropped(context.WithoutCancel(ctx)) }) // the original goes: nothing of it was seen
 		o := lost(r)
 		o.Gate = gateDeadline
 		return o

@@ -10,7 +10,6 @@ const (
 	NonTextBlocks    Gate = "non_text_blocks"   // the result holds something that is no text
 	NestedBreakpoint Gate = "nested_breakpoint" // a breakpoint stands inside the result, or at or after a read to be held
 	AmbiguousID      Gate = "ambiguous_id"      // the call id stands twice, or the result answers no call
-	KeptVerbatim     Gate = "kept_verbatim"     // restored before: never cut again
 	MarkerNoGain     Gate = "marker_no_gain"    // a marker would save less than 20 tokens
 	CachedPrefix     Gate = "cached_prefix"     // the provider may hold it: wait until it is cold
 	PrefixBound      Gate = "prefix_bound"      // the model binds its thinking to the exact prefix
@@ -62,7 +61,7 @@ const (
 // Gates returns every gate, in the order of the docs.
 func Gates() []Gate {
 	return []Gate{
-		BelowMinTokens, FailedResult, NonTextBlocks, NestedBreakpoint, AmbiguousID, KeptVerbatim, MarkerNoGain, CachedPrefix,
+		BelowMinTokens, FailedResult, NonTextBlocks, NestedBreakpoint, AmbiguousID, MarkerNoGain, CachedPrefix,
 		PrefixBound, StoreUnavailable, FilterError, MeterOnly, ToolExcluded, ColdOff, Outranked, SmallPrompt, Disabled,
 		NoFileReads, FreshRead, NotARead, Held, HoldDeclined, HoldNever, BelowMinSize, NoBreakpoint, AutomaticCaching,
 		NoSession, ClientSigned, DeltaBody, Bypass, SideRequest, TooManyBranches, Unparsed, Retry, Shadow, Off, BadConfig, Deadline,

@@ -56,6 +56,8 @@ func TestGatesPage(t *testing.T) {
 			b.WriteString("| `" + name + "` | " + text + " |\n")
 		}
 	}
+	b.WriteString("\n## Requests that no engine sees\n\nTheir outcome is `untouched`; the reason is a label of `tidemark_passed_total`: `path`, `method`, `content_type`, `content_encoding` (not tidemark's to read), " +
+		"`no_body`, `no_headers`, `unsupported_mode`, `too_large`, `observability`, `fault`.\n")
 	for g := range listed {
 		t.Errorf("Gates lists %s, which is no constant", g)
 	}

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/filters"
@@ -91,6 +92,8 @@ type Outcome struct {
 	Duration    time.Duration
 	Stages      Stages
 	Shadow      *Outcome // in shadow mode: what would have been done
+
+	undo func(context.Context) // see Dropped
 }
 
 // FilterGate counts gates by filter; the request's own gates have no filter.
@@ -115,7 +118,7 @@ type Move struct {
 	Tokens int // removed for the first time
 }
 
-// Moves are cold in this version: no live entry is lost.
+// Cold is the kind of moves in which no live entry is lost.
 const Cold = "cold"
 
 // CacheState is what the provider is believed to hold of a body.

@@ -45,7 +45,7 @@ func (p *pass) commit(ctx context.Context) error {
 		return nil
 	}
 	if len(p.sess.unsure) > 0 {
-		return p.uncommitted(errors.New("an earlier write is not settled"))
+		return p.uncommitted(ctx, errors.New("an earlier write is not settled"))
 	}
 	originals := p.saved
 	if p.shadow {
@@ -72,29 +72,29 @@ func (p *pass) commit(ctx context.Context) error {
 	case err == nil:
 		p.sess.wrote(stamp)
 		p.b.Version++
+		p.undoable()
 		return nil
 	case errors.Is(err, state.ErrConflict):
 		p.sess.stamp = stale
-		return p.uncommitted(fall(filters.Conflict, err))
+		return p.uncommitted(ctx, fall(filters.Conflict, err))
 	}
-	return p.unsettled(err, ended)
+	return p.unsettled(ctx, err, ended)
 }
 
 // unsettled records that a write may or may not have happened: until that is known, memory counts.
-func (p *pass) unsettled(err error, ended <-chan struct{}) error {
+func (p *pass) unsettled(ctx context.Context, err error, ended <-chan struct{}) error {
 	p.sess.unsure[p.b.ID] = ended
 	p.e.markDirty(p.sess)
-	return p.uncommitted(err)
+	return p.uncommitted(ctx, err)
 }
 
 // uncommitted goes down the ladder if something new was to be decided; a replay goes out all the same.
-func (p *pass) uncommitted(err error) error {
+func (p *pass) uncommitted(ctx context.Context, err error) error {
 	if p.gate != "" {
-		p.e.log.Warn("replay could not be stored", "error", err, "request", p.r.ID)
+		p.e.log.WarnContext(ctx, "replay could not be stored", "error", err, "request", p.r.ID)
 		return nil
 	}
-	var g *errGate
-	if errors.As(err, &g) {
+	if _, ok := errors.AsType[*gateError](err); ok {
 		return err
 	}
 	return fall(filters.StoreUnavailable, err)
@@ -144,7 +144,7 @@ func (p *pass) note() {
 	ctx, cancel := context.WithTimeout(context.Background(), settleTimeout)
 	defer cancel()
 	if err := p.e.merge(ctx, p.sess); err != nil {
-		p.e.log.Warn("crossing of a lapse could not be stored", "error", err, "request", p.r.ID)
+		p.e.log.WarnContext(ctx, "crossing of a lapse could not be stored", "error", err, "request", p.r.ID)
 	}
 }
 

@@ -106,21 +106,20 @@ func sum(secret []byte, label string, parts ...[]byte) []byte {
 	return m.Sum(nil)
 }
 
-// errGate is a reason to go down a rung of the ladder.
-type errGate struct {
+// gateError is a reason to go down a rung of the ladder.
+type gateError struct {
 	gate filters.Gate
 	err  error
 }
 
-func (g *errGate) Error() string { return fmt.Sprintf("%s: %v", g.gate, g.err) }
-func (g *errGate) Unwrap() error { return g.err }
+func (g *gateError) Error() string { return fmt.Sprintf("%s: %v", g.gate, g.err) }
+func (g *gateError) Unwrap() error { return g.err }
 
-func fall(gate filters.Gate, err error) error { return &errGate{gate, err} }
+func fall(gate filters.Gate, err error) error { return &gateError{gate, err} }
 
 // gateOf is the gate that an error stands for.
 func gateOf(err error) filters.Gate {
-	var g *errGate
-	if errors.As(err, &g) {
+	if g, ok := errors.AsType[*gateError](err); ok {
 		return g.gate
 	}
 	return filters.StoreUnavailable
@@ -170,7 +169,7 @@ func (e *Engine) ladder(ctx context.Context, p *pass, gate filters.Gate) {
 		}
 		p.o.reset()
 		down := gateOf(err)
-		e.log.Warn("fell down the ladder", "gate", string(down), "attempt", attempt, "request", p.r.ID, "error", err)
+		e.log.WarnContext(ctx, "fell down the ladder", "gate", string(down), "attempt", attempt, "request", p.r.ID, "error", err)
 		if attempt == 1 || down == filters.TooManyBranches {
 			p.o.Desync = len(p.ix.Messages) > 1 && down != filters.TooManyBranches
 			p.o.original(down)
@@ -192,7 +191,7 @@ func (o *Outcome) reset() {
 func (p *pass) attempt(ctx context.Context) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			p.e.log.Error("panic", "value", fmt.Sprint(v), "stack", string(debug.Stack()), "request", p.r.ID)
+			p.e.log.ErrorContext(ctx, "panic", "value", fmt.Sprint(v), "stack", string(debug.Stack()), "request", p.r.ID)
 			err = fall(filters.Panic, errors.New("panic"))
 		}
 	}()

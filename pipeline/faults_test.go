@@ -273,3 +273,16 @@ func TestTooManyBranches(t *testing.T) {
 		t.Fatalf("dead branches make no room: gate %q", o.Gate)
 	}
 }
+
+// TestDeferredTool: a tool that is not in the prompt yet changes no prefix, so the conversation goes on and stays warm.
+func TestDeferredTool(t *testing.T) {
+	e, c := engineOn(t, memory.New(), time.Time{}), config(t, "")
+	ctx := context.Background()
+	e.Request(ctx, ask(session(40), c, epoch))
+	for deferred, kind := range map[string]pipeline.Kind{"true": pipeline.KindContinue, "false": pipeline.KindFork} {
+		body := bytes.Replace(session(41), []byte(`"tools":[`), []byte(`"tools":[{"name":"Later","defer_loading":`+deferred+`,"input_schema":{}},`), 1)
+		if o := e.Request(ctx, ask(body, c, epoch.Add(time.Minute))); o.Kind != kind || o.Move != nil {
+			t.Errorf("defer_loading %s: %v", deferred, o.Kind)
+		}
+	}
+}

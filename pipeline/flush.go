@@ -39,7 +39,7 @@ func (e *Engine) Flush(ctx context.Context) {
 	e.mu.Unlock()
 	for _, s := range pending {
 		if err := e.flush(ctx, s); err != nil {
-			e.log.Warn("lazy write failed", "error", err)
+			e.log.WarnContext(ctx, "lazy write failed", "error", err)
 			e.markDirty(s)
 		}
 	}

@@ -65,7 +65,7 @@ func (p *pass) find(branches []*state.Branch) match {
 		}
 	}
 	best := slices.MaxFunc(all, better(p.bound))
-	return match{branch: best.b, shared: best.shared, kind: p.continuation(best, branches)}
+	return match{branch: best.b, shared: best.shared, kind: p.continuation(best)}
 }
 
 // measure finds how deep in the messages the branch's replay of the body meets live entries of the branch. What is known
@@ -87,14 +87,14 @@ func (p *pass) measure(c *contender) {
 }
 
 // continuation names how the body goes on from its branch.
-func (p *pass) continuation(c contender, all []*state.Branch) Kind {
+func (p *pass) continuation(c contender) Kind {
 	body, known := int32(len(p.chain)), int32(len(c.b.Chain))
 	switch {
 	case c.key && c.shared == body:
 		return KindRetry
 	case c.key && (c.shared == known || c.shared == known-1 && body > known):
 		return KindContinue
-	case !c.key && c.shared == known && c.shared < body && !c.b.Alive(p.r.Now) && !(p.bound && carries(c.b)):
+	case !c.key && c.shared == known && c.shared < body && !c.b.Alive(p.r.Now) && (!p.bound || !carries(c.b)):
 		return KindRekey
 	}
 	return KindFork

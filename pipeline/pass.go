@@ -42,6 +42,7 @@ type pass struct {
 	claimed map[int32]bool    // results that a filter wants held on
 	saved   []state.Original  // to be kept before the reply
 	news    []*state.Decision // decisions of this request
+	heldNow []state.ResultRef // holds that begin in this request
 	must    bool              // state must be durable before the reply
 	before  []state.Digest    // prefix ids of the replay, without anything new
 }
@@ -184,7 +185,7 @@ func (p *pass) load(ctx context.Context) error {
 	if err == nil {
 		return nil
 	}
-	p.e.log.Warn("store not readable", "error", err, "request", p.r.ID)
+	p.e.log.WarnContext(ctx, "store not readable", "error", err, "request", p.r.ID)
 	if p.gate == "" {
 		p.gate = filters.StoreUnavailable
 		p.o.Gate = p.gate

@@ -211,6 +211,7 @@ func (p *pass) hold(w *wish) filters.Gate {
 	p.held[w.Result] = int32(len(p.b.Held))
 	h := state.Hold{Ref: p.ref(w.Result), Turn: r.Turn}
 	p.b.Held = append(p.b.Held, h)
+	p.heldNow = append(p.heldNow, h.Ref)
 	p.o.New = append(p.o.New, DecisionMade{
 		Filter: w.filter, Verdict: w.Verdict, Tool: strings.Clone(p.toolName(w.Result)), Call: h.Ref.Call, Msg: r.Msg, Hold: true,
 		Tokens: transcript.Est(p.ix.ResultText(r)),

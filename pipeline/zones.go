@@ -148,6 +148,7 @@ func (p *pass) view() *filters.View {
 // holdAt says why a result cannot be held by moving breakpoints.
 func (p *pass) holdAt(result int32) filters.Gate {
 	switch breakpoint.CanHoldAt(p.ix, p.ix.SeqOf(p.ix.Results[result].Block)) {
+	case breakpoint.CanHold:
 	case breakpoint.NoMarker, breakpoint.NoAnchor:
 		return filters.NoBreakpoint
 	case breakpoint.NestedMarker:

@@ -121,7 +121,7 @@ func TestClone(t *testing.T) {
 func TestRecent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, state.MaxBranches+20).Draw(t, "branches")
-		var all []*state.Branch
+		all := make([]*state.Branch, 0, n)
 		for i := range n {
 			minutes := rapid.IntRange(0, 30).Draw(t, "minutes")
 			all = append(all, &state.Branch{ID: uint64(i), Last: now.Add(time.Duration(minutes) * time.Minute)})

@@ -183,7 +183,8 @@ func keepPrevious(p *Plan, in *Input, client int) {
 	}
 	first := slices.IndexFunc(marks, func(m Mark) bool { return m.Seq >= int32(len(ix.Head)) && !m.nested && !m.top })
 	if first >= 0 && first < len(marks)-1 {
-		p.Marks, p.Kept = append(slices.Delete(marks, first, first+1), bridge), 1
+		marks = slices.Delete(marks, first, first+1)
+		p.Marks, p.Kept = append(marks, bridge), 1
 	}
 }
 

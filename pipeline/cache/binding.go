@@ -14,11 +14,8 @@ var bound = []string{
 func Bound(model string) bool {
 	m := strings.ReplaceAll(strings.ToLower(model), ".", "-")
 	for _, family := range bound {
-		if i := strings.Index(m, family); i >= 0 {
-			rest := m[i+len(family):]
-			if rest == "" || rest[0] < '0' || rest[0] > '9' {
-				return true
-			}
+		if _, rest, ok := strings.Cut(m, family); ok && (rest == "" || rest[0] < '0' || rest[0] > '9') {
+			return true
 		}
 	}
 	return false

@@ -96,8 +96,11 @@ func assertNoColder(t *rapid.T, what string, before, after []Entry, now time.Tim
 func anywhere(prefix) bool { return true }
 
 func drawPrefix(t *rapid.T) prefix {
-	return prefix{rapid.IntRange(0, worldKeys-1).Draw(t, "key"), rapid.IntRange(0, len(parts)-1).Draw(t, "transcript"),
-		rapid.Int32Range(1, worldCells).Draw(t, "cells")}
+	return prefix{
+		key:        rapid.IntRange(0, worldKeys-1).Draw(t, "key"),
+		transcript: rapid.IntRange(0, len(parts)-1).Draw(t, "transcript"),
+		cells:      rapid.Int32Range(1, worldCells).Draw(t, "cells"),
+	}
 }
 
 func drawTTL(t *rapid.T) time.Duration {
@@ -278,9 +281,7 @@ func TestUpperBound(t *testing.T) {
 		request := func(t *rapid.T) {
 			n := rapid.IntRange(1, 4).Draw(t, "marks")
 			tail := drawPrefix(t)
-			var marks []prefix
-			var ttls []time.Duration
-			var noted []Mark
+			marks, ttls, noted := make([]prefix, 0, n), make([]time.Duration, 0, n), make([]Mark, 0, n)
 			for range n {
 				p := prefix{tail.key, tail.transcript, rapid.Int32Range(1, tail.cells).Draw(t, "at")}
 				ttl := drawTTL(t)

@@ -93,7 +93,10 @@ func (p *parser) tool() (Block, error) {
 		if n == blkCacheControl {
 			return p.blockMember(&m, n, key, itemDepth+1)
 		}
-		_, err = s.skip(itemDepth + 1)
+		v, err := s.skip(itemDepth + 1)
+		if err == nil && n == unknownKey && p.inside(key) == "defer_loading" {
+			b.Deferred = string(v.Of(p.b)) == "true"
+		}
 		return err
 	})
 	p.locate(from, InTools, len(p.ix.tools))

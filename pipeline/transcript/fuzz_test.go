@@ -69,7 +69,7 @@ func checkFacts(t *testing.T, f *CallFacts) {
 }
 
 func FuzzUnquote(f *testing.F) {
-	for _, s := range []string{"", "plain", `\"\\\/\b\f\n\r\t`, `\u0041\ud83d\ude42`, `\ud800`, `\udc00\ud800x`, `\ud800\ud800\udc00`, "\xff\\n", "é🙂"} {
+	for _, s := range []string{"", "plain", `\"\\\/\b\f\n\r\t`, `\u0041\ud83d\ude42`, `\ud800`, `\ud83dxude42`, `\udc00\ud800x`, `\ud800\ud800\udc00`, "\xff\\n", "é🙂"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, raw string) {

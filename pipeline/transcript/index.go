@@ -67,24 +67,26 @@ const (
 
 // Block is one unit of the provider's cache: an entry of tools, a system block or a content block of a message.
 type Block struct {
-	Raw     Span // the whole value; of string content the string literal
-	Text    Span // string literal of a text block
-	Msg     int32
-	Marker  int32 // index into Index.Markers, -1 without one
-	Call    int32 // index into Index.Calls, -1 if it is none
-	Result  int32 // index into Index.Results, -1 if it is none
-	Kind    Kind
-	Virtual bool // string content of a message or of system: no object that could carry a marker
-	Plain   bool // a text block with no members but type, text and a marker
-	Empty   bool // an empty text
-	Billing bool // volatile attribution block: the provider does not cache by it
-	null    bool // it has a cache_control that is null, so that no other can be added
-	Hash    Digest
+	Raw      Span // the whole value; of string content the string literal
+	Text     Span // string literal of a text block
+	Msg      int32
+	Marker   int32 // index into Index.Markers, -1 without one
+	Call     int32 // index into Index.Calls, -1 if it is none
+	Result   int32 // index into Index.Results, -1 if it is none
+	Kind     Kind
+	Virtual  bool // string content of a message or of system: no object that could carry a marker
+	Plain    bool // a text block with no members but type, text and a marker
+	Empty    bool // an empty text
+	Billing  bool // volatile attribution block: the provider does not cache by it
+	Deferred bool // a tool that is no part of the prompt until a tool_reference names it (defer_loading)
+	null     bool // it has a cache_control that is null, so that no other can be added
+	Hash     Digest
 }
 
 // Counts reports whether the block takes part in the chain and in prefix ids. Thinking blocks do not: clients and
-// providers drop them from older turns, and then what the provider holds is still the same prefix.
-func (b *Block) Counts() bool { return b.Kind != Thinking && !b.Billing }
+// providers drop them from older turns, and then what the provider holds is still the same prefix. Nor do the volatile
+// attribution block and deferred tools, which the provider leaves out of the prompt.
+func (b *Block) Counts() bool { return b.Kind != Thinking && !b.Billing && !b.Deferred }
 
 // Markable reports whether a breakpoint may be put on the block, or stands there.
 func (b *Block) Markable() bool { return b.Kind != Thinking && !b.Virtual && !b.Empty && !b.null }
@@ -232,10 +234,11 @@ func (ix *Index) reset(body []byte, format Format) {
 // maxPooled bounds what a hostile body may leave in the pool, in elements of each list and in kilobytes of scratch.
 const maxPooled = 8192
 
-// Release gives the index back. Nothing of it may be used afterwards; strings that it returned live as long as the body.
+// Release gives the index back, once. Nothing of it may be used afterwards; strings that it returned live as long as the
+// body.
 func (ix *Index) Release() {
 	if ix.Body == nil {
-		return // a second time
+		return // a second time, which would let two requests share it
 	}
 	large := max(cap(ix.Blocks), cap(ix.Head), cap(ix.Messages), cap(ix.Texts), cap(ix.Markers), cap(ix.cuts), cap(ix.scratch)>>10)
 	if large > maxPooled {

@@ -333,9 +333,22 @@ func TestPool(t *testing.T) {
 					t.Error("digests depend on what the pool held before: " + diff)
 				}
 				pooled.Release()
-				pooled.Release() // harmless
 			}
 		})
 	}
 	wg.Wait()
+}
+
+// An index that is released twice is not given out twice.
+func TestReleasedTwice(t *testing.T) {
+	body := fmt.Appendf(nil, asContent, `"a"`)
+	ix := parse(t, body)
+	ix.Release()
+	ix.Release()
+	a, b := parse(t, body), parse(t, body)
+	if a == b {
+		t.Error("two bodies share an index")
+	}
+	a.Release()
+	b.Release()
 }

@@ -207,6 +207,7 @@ var clients = map[string][]wants{
 	"arguments that are odd": {
 		{name: "Read", input: `{"file_path":"/a","file_path":"/b"}`, role: Read},
 		{name: "Read", input: `{"file_path":"/a","f\u0069le_path":"/b"}`, role: Read},
+		{name: "Read", input: `{"file_path":"/a","file_path":"/b","offset":1,"limit":2}`, role: Read},
 		{name: "Read", input: `{"file_path":"/a","x":1,"x":2}`, role: Read, path: "/a"},
 		{name: "Edit", input: `{"file_path":"/a","offset":1,"offset":1}`, role: Edit},
 		{name: "Read", input: `[]`, role: Read},

@@ -28,11 +28,17 @@ var (
 )
 
 func TestConformance(t *testing.T) {
-	statetest.Run(t, func(t *testing.T) state.Store { return mustOpen(t, t.TempDir()) })
+	statetest.Run(t, func(t *testing.T) state.Store {
+		t.Helper()
+		return mustOpen(t, t.TempDir())
+	})
 }
 
 func TestReopen(t *testing.T) {
-	statetest.Reopen(t, func(t *testing.T, place string) state.Store { return mustOpen(t, place) })
+	statetest.Reopen(t, func(t *testing.T, place string) state.Store {
+		t.Helper()
+		return mustOpen(t, place)
+	})
 }
 
 func mustOpen(t *testing.T, dir string) *DB {
@@ -41,8 +47,15 @@ func mustOpen(t *testing.T, dir string) *DB {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { d.Close() })
+	t.Cleanup(func() { mustClose(t, d) })
 	return d
+}
+
+func mustClose(t *testing.T, d *DB) {
+	t.Helper()
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
 }
 
 func mustCommit(t *testing.T, d *DB, b *state.Branch, originals ...state.Original) {
@@ -78,7 +91,7 @@ func TestInUse(t *testing.T) {
 			t.Errorf("the error does not name the directory: %v", err)
 		}
 	}
-	first.Close()
+	mustClose(t, first)
 	mustOpen(t, dir)
 }
 
@@ -100,7 +113,7 @@ func TestUnusableDirectory(t *testing.T) {
 	}
 	for what, dir := range dirs {
 		if d, err := Open(dir, Options{}); err == nil {
-			d.Close()
+			mustClose(t, d)
 			t.Errorf("%s was opened", what)
 		} else if !strings.Contains(err.Error(), dir) {
 			t.Errorf("%s: the error does not name it: %v", what, err)
@@ -113,7 +126,7 @@ func TestPermissions(t *testing.T) {
 	d := mustOpen(t, dir)
 	o := original("o", 2<<20)
 	mustCommit(t, d, decided(1, 0, o), o)
-	d.Close()
+	mustClose(t, d)
 	if err := os.Chmod(d.files, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +177,7 @@ func TestUnreadableRecords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer d.Close()
+	defer mustClose(t, d)
 	good, err := d.codec.encode(decided(1, 3))
 	if err != nil {
 		t.Fatal(err)
@@ -229,7 +242,7 @@ func TestUnreadableSecret(t *testing.T) {
 		if err := d.db.Update(func(txn *badger.Txn) error { return txn.Set(secretKey, record) }); err != nil {
 			t.Fatal(err)
 		}
-		d.Close()
+		mustClose(t, d)
 		for range 2 {
 			if _, err := Open(dir, Options{}); err == nil || !strings.Contains(err.Error(), "secret") {
 				t.Errorf("secret %x: error %v", record, err)
@@ -282,13 +295,14 @@ func items(t *testing.T, d *DB) (all []stored) {
 // TestCollectGarbage: space of replaced values comes back, and nothing else is lost.
 func TestCollectGarbage(t *testing.T) {
 	dir := t.TempDir()
-	var kept []state.Original
-	for round := range 6 { // with so many tables, Badger finds out by itself which values are spent
+	const rounds = 6
+	kept := make([]state.Original, 0, rounds)
+	for round := range rounds { // with so many tables, Badger finds out by itself which values are spent
 		d := mustOpen(t, dir)
 		spent, keep := original("spent", 3<<20), original(fmt.Sprint("kept ", round), 1<<20)
 		kept = append(kept, keep)
 		mustCommit(t, d, decided(1, uint64(round), spent, keep), spent, keep)
-		d.Close()
+		mustClose(t, d)
 	}
 	d := mustOpen(t, dir)
 	first := filepath.Join(d.files, "000001.vlog")

@@ -26,7 +26,7 @@ func damageKey(session int) state.SessionKey {
 
 // damageVersion is what the test commits to a session as a version.
 func damageVersion(session int, version uint64) (*state.Branch, []state.Original) {
-	var all []state.Original
+	all := make([]state.Original, 0, version+1)
 	for v := range version + 1 {
 		size := 3000
 		if session == 1 {
@@ -47,7 +47,9 @@ func damageVersion(session int, version uint64) (*state.Branch, []state.Original
 func TestDamage(t *testing.T) {
 	base := t.TempDir()
 	files := writeDamageBase(t, base)
-	random := rand.New(rand.NewPCG(uint64(os.Getpid()), rand.Uint64()))
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
 	damages := []struct {
 		name string
 		do   func(f *os.File, size int64) error
@@ -55,7 +57,7 @@ func TestDamage(t *testing.T) {
 		{"empty", func(f *os.File, _ int64) error { return f.Truncate(0) }},
 		{"truncated", func(f *os.File, size int64) error { return f.Truncate(random.Int64N(size)) }},
 		{"garbled", func(f *os.File, size int64) error { return garble(f, random, 0, size) }},
-		{"garbled at its end", func(f *os.File, size int64) error { return garble(f, random, max(0, size-40), size) }},
+		{"garbled at its end", func(f *os.File, size int64) error { return garble(f, random, size-min(size, 40), size) }},
 		{"removed", func(f *os.File, _ int64) error { return os.Remove(f.Name()) }},
 	}
 	opened, refused := 0, 0
@@ -115,7 +117,7 @@ func writeDamageBase(t *testing.T, base string) (files []string) {
 		if version == damageVersions-1 {
 			copyStore(t, live, base)
 		}
-		d.Close()
+		mustClose(t, d)
 	}
 	entries, err := os.ReadDir(filepath.Join(base, "badger"))
 	if err != nil {
@@ -152,7 +154,7 @@ func copySparse(from, to string) error {
 	if err != nil {
 		return err
 	}
-	defer in.Close()
+	defer func() { _ = in.Close() }() // it was only read
 	info, err := in.Stat()
 	if err != nil {
 		return err
@@ -174,7 +176,7 @@ func useDamaged(t *testing.T, dir string) bool {
 	if err != nil {
 		return false
 	}
-	defer d.Close()
+	defer mustClose(t, d)
 	for session := range damageSessions {
 		checkDamaged(t, d, session)
 	}
@@ -200,7 +202,7 @@ func useDamaged(t *testing.T, dir string) bool {
 		t.Errorf("it opened once and not again: %v", err)
 		return true
 	}
-	defer d.Close()
+	defer mustClose(t, d)
 	b.Version = 1
 	s, err := d.Load(ctx, key)
 	if err != nil || len(s.Branches) != 1 || !reflect.DeepEqual(s.Branches[0], b) {

@@ -18,5 +18,8 @@
 // whatever is stored of a decision after a crash, its original is there. Merge leaves syncing to the operating system;
 // a process that is killed loses nothing, a machine that goes down may lose merges.
 //
+// Opening reads all tables, which takes seconds for a store of gigabytes: Badger itself takes their form on trust and ends
+// the process over a damaged one. Below a reserve of free space nothing is written, for the same reason.
+//
 // Every write of a branch renews its time to live, and the originals of its decisions always live at least as long.
 package badgerdb

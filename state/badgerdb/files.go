@@ -46,12 +46,11 @@ func (d *DB) sync() error {
 }
 
 func syncFile(name string) error {
-	f, err := os.Open(name)
+	f, err := os.OpenFile(name, os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	return f.Sync()
+	return errors.Join(f.Sync(), f.Close())
 }
 
 // tidy removes files of no content, which Badger refuses to open: a process that was killed between the making and the

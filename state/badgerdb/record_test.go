@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/tidemark-dev/tidemark/pipeline/cache"
 	"github.com/tidemark-dev/tidemark/state"
 	"github.com/tidemark-dev/tidemark/state/statetest"
-	"pgregory.net/rapid"
 )
 
 var at = time.Date(2026, 11, 29, 12, 30, 15, 123_456_789, time.UTC)
@@ -56,7 +56,7 @@ func TestGolden(t *testing.T) {
 	for name, golden := range map[string]struct{ value, back any }{
 		"branch":   {goldenBranch(), &state.Branch{}},
 		"original": {goldenOriginal(), &state.Original{}},
-		"stamp":    {ptr(uint64(1 << 40)), new(uint64)},
+		"stamp":    {new(uint64(1 << 40)), new(uint64)},
 	} {
 		text, err := os.ReadFile("testdata/" + name + ".v1.hex")
 		if err != nil {
@@ -82,8 +82,6 @@ func TestGolden(t *testing.T) {
 		}
 	}
 }
-
-func ptr[V any](v V) *V { return &v }
 
 // FuzzDecode: a record of any bytes is refused, or is a branch that is written and read back the same.
 func FuzzDecode(f *testing.F) {

@@ -85,8 +85,15 @@ func (d *DB) Commit(ctx context.Context, key state.SessionKey, b *state.Branch, 
 		if err := d.room(); err != nil {
 			return err
 		}
-		expires := time.Now().Add(state.TTL)
-		err := d.update(ctx, func(txn *badger.Txn) error {
+		expires := expiry()
+		wrote, err := d.keepOriginals(originals, b.InForce, expires)
+		if err == nil && wrote {
+			err = d.sync()
+		}
+		if err != nil {
+			return err
+		}
+		err = d.update(ctx, func(txn *badger.Txn) error {
 			var version uint64
 			stored := d.branch(txn, key, b.ID)
 			if stored != nil {
@@ -102,13 +109,6 @@ func (d *DB) Commit(ctx context.Context, key state.SessionKey, b *state.Branch, 
 		})
 		if err != nil {
 			return err
-		}
-		if wrote, err := d.keepOriginals(originals, b.InForce, expires); err != nil {
-			return err
-		} else if wrote {
-			if err := d.sync(); err != nil {
-				return err
-			}
 		}
 		return d.sync()
 	})
@@ -127,7 +127,7 @@ func (d *DB) Merge(ctx context.Context, key state.SessionKey, branches []*state.
 		if err := d.room(); err != nil {
 			return err
 		}
-		stamp, err = d.merge(ctx, key, branches, time.Now().Add(state.TTL))
+		stamp, err = d.merge(ctx, key, branches, expiry())
 		return err
 	})
 	if err != nil {
@@ -301,6 +301,9 @@ func (d *DB) miss(kind []byte) {
 		d.log.Warn("a stored record cannot be read and counts as absent; further ones are counted only", "kind", string(kind))
 	})
 }
+
+// expiry is when a record that is written now expires.
+func expiry() time.Time { return time.Now().Add(state.TTL) } //nolint:forbidigo // Badger goes by the clock of the machine
 
 // seconds is how Badger counts time.
 func seconds(t time.Time) uint64 { return uint64(t.Unix()) }

@@ -1,6 +1,7 @@
 package badgerdb
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"testing"
@@ -11,8 +12,8 @@ import (
 	"github.com/tidemark-dev/tidemark/state"
 )
 
-// expiry returns when a record expires.
-func expiry(t *testing.T, d *DB, key []byte) (at uint64) {
+// expires returns when a record expires.
+func expires(t *testing.T, d *DB, key []byte) (at uint64) {
 	t.Helper()
 	err := d.db.View(func(txn *badger.Txn) error {
 		item, err := txn.Get(key)
@@ -28,7 +29,7 @@ func expiry(t *testing.T, d *DB, key []byte) (at uint64) {
 }
 
 // age makes a record expire at another time.
-func age(t *testing.T, d *DB, key []byte, expires uint64) {
+func age(t *testing.T, d *DB, key []byte, at uint64) {
 	t.Helper()
 	err := d.db.Update(func(txn *badger.Txn) error {
 		item, err := txn.Get(key)
@@ -39,7 +40,7 @@ func age(t *testing.T, d *DB, key []byte, expires uint64) {
 		if err != nil {
 			return err
 		}
-		return txn.SetEntry(&badger.Entry{Key: key, Value: record, ExpiresAt: expires})
+		return txn.SetEntry(&badger.Entry{Key: key, Value: record, ExpiresAt: at})
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -84,8 +85,9 @@ func TestInvariant11_OriginalsOutliveTheirBranch(t *testing.T) {
 	for how, write := range write {
 		t.Run(how, func(t *testing.T) {
 			d := mustOpen(t, t.TempDir())
-			var all []state.Original
-			for i := range 6 {
+			const originals = 6
+			all := make([]state.Original, 0, originals+1)
+			for i := range originals {
 				all = append(all, original(fmt.Sprint("original ", i), 1000+i*(300<<10))) // some in the value log
 			}
 			foreign := original("of no branch", 100)
@@ -107,22 +109,22 @@ func TestInvariant11_OriginalsOutliveTheirBranch(t *testing.T) {
 			if err := write(d, b); err != nil {
 				t.Fatal(err)
 			}
-			branch := expiry(t, d, branchKey(key, 1))
-			if least := now + uint64(state.TTL/time.Second); branch < least || expiry(t, d, stampKey(key)) < least {
+			branch := expires(t, d, branchKey(key, 1))
+			if least := now + uint64(state.TTL/time.Second); branch < least || expires(t, d, stampKey(key)) < least {
 				t.Errorf("the branch was not renewed: it expires at %d, want %d", branch, least)
 			}
 			for i := range all {
-				if at := expiry(t, d, originalKey(all[i].ID)); at < branch {
+				if at := expires(t, d, originalKey(all[i].ID)); at < branch {
 					t.Errorf("original %d expires %d s before its branch", i, branch-at)
 				}
-				if o, err := d.Original(ctx, all[i].ID); err != nil || string(o.Content) != string(all[i].Content) {
+				if o, err := d.Original(ctx, all[i].ID); err != nil || !bytes.Equal(o.Content, all[i].Content) {
 					t.Errorf("original %d is not what it was: %v", i, err)
 				}
 			}
-			if at := expiry(t, d, originalKey(all[0].ID)); at != long {
+			if at := expires(t, d, originalKey(all[0].ID)); at != long {
 				t.Errorf("an original that lives long enough was written again: %d, want %d", at, long)
 			}
-			if at := expiry(t, d, originalKey(foreign.ID)); at != now+60 {
+			if at := expires(t, d, originalKey(foreign.ID)); at != now+60 {
 				t.Errorf("the original of no branch was renewed: %d", at)
 			}
 		})

@@ -49,7 +49,11 @@ func Run(t *testing.T, open func(t *testing.T) state.Store) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := open(t)
-			t.Cleanup(func() { s.Close() })
+			t.Cleanup(func() {
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+			})
 			c.test(t, s)
 		})
 	}

@@ -1,6 +1,7 @@
 package statetest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"testing"
@@ -29,15 +30,21 @@ func Reopen(t *testing.T, open func(t *testing.T, place string) state.Store) {
 			}
 		}
 		other := open(t, t.TempDir())
-		defer other.Close()
-		if string(must(other.Secret(context.Background()))(t)) == string(want) {
+		if bytes.Equal(must(other.Secret(context.Background()))(t), want) {
 			t.Error("two stores have the same secret")
+		}
+		if err := other.Close(); err != nil {
+			t.Error(err)
 		}
 	})
 	t.Run("Twin", func(t *testing.T) {
 		place := t.TempDir()
 		s := open(t, place)
-		defer func() { s.Close() }()
+		defer func() {
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
 		testTwin(t, s, func() (state.Store, error) {
 			if err := s.Close(); err != nil {
 				return nil, err
@@ -113,7 +120,7 @@ func (w *twins) commit(t *rapid.T) {
 
 func (w *twins) merge(t *rapid.T) {
 	key, b := w.draw(t)
-	branches := []*state.Branch{b}
+	branches := append(make([]*state.Branch, 0, 3), b)
 	for range rapid.IntRange(0, 2).Draw(t, "more") {
 		_, b := w.draw(t)
 		branches = append(branches, b)
