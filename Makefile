@@ -5,7 +5,7 @@ SHELL := /bin/bash
 GO ?= go
 GOLANGCI_LINT_VERSION ?= v2.15.0
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-LDFLAGS := -s -w -X main.version=$(VERSION)
+LDFLAGS := -s -w -X main.release=$(VERSION)
 FUZZTIME ?= 20s
 
 .PHONY: help

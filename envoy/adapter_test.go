@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +18,12 @@ import (
 	"github.com/tidemark-dev/tidemark/extproc"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		envoytest.RemoveProgram()
+		os.Exit(code)
+	}))
+}
 
 // way is a body mode and a protocol.
 type way struct {

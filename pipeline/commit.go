@@ -54,6 +54,7 @@ func (p *pass) commit(ctx context.Context) error {
 	var stamp uint64
 	done, ended := make(chan error, 1), make(chan struct{})
 	b := p.noted()
+	b.Commit = newID()
 	go func() { // a slow disk must not hold the reply; the write goes on and is settled later
 		defer close(ended)
 		bg, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
@@ -78,12 +79,12 @@ func (p *pass) commit(ctx context.Context) error {
 		p.sess.stamp = stale
 		return p.uncommitted(ctx, fall(filters.Conflict, err))
 	}
-	return p.unsettled(ctx, err, ended)
+	return p.unsettled(ctx, err, attempt{b.Commit, ended})
 }
 
 // unsettled records that a write may or may not have happened: until that is known, memory counts.
-func (p *pass) unsettled(ctx context.Context, err error, ended <-chan struct{}) error {
-	p.sess.unsure[p.b.ID] = ended
+func (p *pass) unsettled(ctx context.Context, err error, a attempt) error {
+	p.sess.unsure[p.b.ID] = a
 	p.e.markDirty(p.sess)
 	return p.uncommitted(ctx, err)
 }
@@ -102,12 +103,14 @@ func (p *pass) uncommitted(ctx context.Context, err error) error {
 
 // noted returns the working copy as it stands once the request is sent.
 func (p *pass) noted() *state.Branch {
-	b := p.b.Clone()
 	marks := p.cacheMarks()
-	b.Entries = cache.Note(b.Entries, p.ix.Key, marks, p.out.holds, p.r.Now)
-	if p.side != "" {
+	if p.side != "" { // nothing but what it wrote or read of the cache
+		b := p.m.branch.Clone()
+		b.Entries = cache.Note(b.Entries, p.ix.Key, marks, p.out.holds, p.r.Now)
 		return b
 	}
+	b := p.b.Clone()
+	b.Entries = cache.Note(b.Entries, p.ix.Key, marks, p.out.holds, p.r.Now)
 	if p.m.kind != KindRetry || len(p.chain) >= len(b.Chain) {
 		b.Chain = p.chain
 	}
@@ -129,7 +132,7 @@ func (p *pass) noted() *state.Branch {
 
 // note takes the request as sent: its breakpoints write or read the cache, whatever becomes of the response. A request
 // that crosses a believed lapse is stored at once, as it warms the cache again and other replicas must know.
-func (p *pass) note() {
+func (p *pass) note(ctx context.Context) {
 	if p.b == nil || p.r.CountTokens {
 		return
 	}
@@ -141,10 +144,39 @@ func (p *pass) note() {
 	if p.side != "" || p.m.kind == KindNew || !crossed || p.o.Move != nil || len(p.sess.unsure) > 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), settleTimeout)
-	defer cancel()
-	if err := p.e.merge(ctx, p.sess); err != nil {
+	if err := p.tell(ctx); err != nil {
 		p.e.log.WarnContext(ctx, "crossing of a lapse could not be stored", "error", err, "request", p.r.ID)
+	}
+}
+
+// tell stores the branch's activity now. A slow store is not waited for beyond the deadline: the write goes on, and the
+// session is read again before its next use.
+func (p *pass) tell(ctx context.Context) error {
+	bg, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+	type written struct {
+		stamp uint64
+		err   error
+	}
+	done := make(chan written, 1)
+	branches := []*state.Branch{p.sess.branch(p.b.ID)}
+	go func() {
+		defer cancel()
+		stamp, err := p.e.store.Merge(bg, p.sess.key, branches)
+		done <- written{stamp, err}
+	}()
+	ctx, stop := lenient(ctx)
+	defer stop()
+	select {
+	case w := <-done:
+		if w.err != nil {
+			return w.err
+		}
+		p.sess.wrote(w.stamp)
+		delete(p.sess.dirty, p.b.ID)
+		return nil
+	case <-ctx.Done():
+		p.sess.stamp = stale
+		return ctx.Err()
 	}
 }
 

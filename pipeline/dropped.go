@@ -50,6 +50,8 @@ func (p *pass) undoable() {
 // replace commits a branch that nobody waits for. If that fails, memory counts until it can be settled. The lock must be
 // held.
 func (e *Engine) replace(ctx context.Context, s *session, b *state.Branch) {
+	written := b.Commit
+	b.Commit = newID()
 	stamp, err := e.store.Commit(ctx, s.key, b, nil)
 	if err == nil {
 		b.Version++
@@ -58,7 +60,7 @@ func (e *Engine) replace(ctx context.Context, s *session, b *state.Branch) {
 		e.log.WarnContext(ctx, "late outcome is taken back in memory alone", "error", err)
 		ended := make(chan struct{})
 		close(ended)
-		s.unsure[b.ID] = ended
+		s.unsure[b.ID] = attempt{written, ended} // what is stored is still what is to be taken back
 		e.markDirty(s)
 	}
 	s.put(b)

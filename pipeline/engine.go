@@ -46,7 +46,7 @@ type Engine struct {
 
 	mu       sync.Mutex
 	sessions *lru.Cache[state.SessionKey, *session]
-	dirty    map[*session]struct{}
+	dirty    map[state.SessionKey]*session // with activity that the store does not have; found here even if the cache dropped it
 
 	stop, flushed chan struct{}
 }
@@ -69,7 +69,7 @@ func New(ctx context.Context, store state.Store, o Options) (*Engine, error) {
 	}
 	e := &Engine{
 		store: store, log: o.Log, hasher: transcript.NewHasher(sum(secret, "digest")), secret: secret, start: o.Start, deep: o.DeepProof,
-		sessions: sessions, dirty: map[*session]struct{}{}, stop: make(chan struct{}), flushed: make(chan struct{}),
+		sessions: sessions, dirty: map[state.SessionKey]*session{}, stop: make(chan struct{}), flushed: make(chan struct{}),
 	}
 	if o.Flush < 0 {
 		close(e.flushed)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -31,23 +32,18 @@ func (e *Engine) flusher(every time.Duration) {
 // Flush writes all pending activity now.
 func (e *Engine) Flush(ctx context.Context) {
 	e.mu.Lock()
-	pending := make([]*session, 0, len(e.dirty))
-	for s := range e.dirty {
-		pending = append(pending, s)
-	}
-	clear(e.dirty)
+	pending := slices.Collect(maps.Values(e.dirty))
 	e.mu.Unlock()
 	for _, s := range pending {
 		if err := e.flush(ctx, s); err != nil {
 			e.log.WarnContext(ctx, "lazy write failed", "error", err)
-			e.markDirty(s)
 		}
 	}
 }
 
 func (e *Engine) markDirty(s *session) {
 	e.mu.Lock()
-	e.dirty[s] = struct{}{}
+	e.dirty[s.key] = s
 	e.mu.Unlock()
 }
 
@@ -62,7 +58,15 @@ func (e *Engine) flush(ctx context.Context, s *session) error {
 	if err := e.settle(ctx, s); err != nil {
 		return err
 	}
-	return e.merge(ctx, s)
+	if err := e.merge(ctx, s); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.dirty[s.key] == s {
+		delete(e.dirty, s.key)
+	}
+	return nil
 }
 
 // merge writes the activity of the session's dirty branches. The lock must be held.
@@ -92,9 +96,9 @@ func (e *Engine) settle(ctx context.Context, s *session) error {
 	if len(s.unsure) == 0 {
 		return nil
 	}
-	for id, ended := range s.unsure {
+	for id, a := range s.unsure {
 		select {
-		case <-ended:
+		case <-a.ended:
 		default:
 			return fmt.Errorf("the write of branch %x is still running", id)
 		}
@@ -103,8 +107,8 @@ func (e *Engine) settle(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	for id := range s.unsure {
-		if err := e.takeBack(ctx, s, stored.Branches, id); err != nil {
+	for id, a := range s.unsure {
+		if err := e.takeBack(ctx, s, stored.Branches, id, a.commit); err != nil {
 			return err
 		}
 		delete(s.unsure, id)
@@ -113,15 +117,16 @@ func (e *Engine) settle(ctx context.Context, s *session) error {
 	return nil
 }
 
-// takeBack makes the stored branch what it is in memory, if a commit of unknown outcome was written.
-func (e *Engine) takeBack(ctx context.Context, s *session, stored []*state.Branch, id uint64) error {
-	mine := s.branch(id)
-	if mine == nil {
-		mine = &state.Branch{ID: id} // it was new: without a chain it matches nothing
-	}
+// takeBack makes the stored branch what it is in memory, if the commit of unknown outcome is what is stored. What another
+// replica wrote since stands.
+func (e *Engine) takeBack(ctx context.Context, s *session, stored []*state.Branch, id, commit uint64) error {
 	i := slices.IndexFunc(stored, func(b *state.Branch) bool { return b.ID == id })
-	if i < 0 || stored[i].Version == mine.Version {
+	if i < 0 || stored[i].Commit != commit {
 		return nil
+	}
+	mine := s.branch(id)
+	if mine == nil { // it was new: without a chain it matches nothing
+		mine = &state.Branch{ID: id, Key: stored[i].Key, Last: stored[i].Last}
 	}
 	back := mine.Clone()
 	back.Version = stored[i].Version

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"reflect"
 	"strings"
 	"testing"
@@ -45,8 +46,7 @@ func (faultyFilter) Name() string { return "faulty" }
 func (f faultyFilter) Propose(v *filters.View) []filters.Proposal {
 	switch f.how {
 	case "panic":
-		var p *int
-		*p = 1
+		panic("a filter of the test")
 	case "foreign":
 		return []filters.Proposal{{Result: 1 << 20, Gate: filters.FreshRead}}
 	case "twice":
@@ -206,12 +206,8 @@ func TestInvariant04_DecideOnce(t *testing.T) {
 		decided := map[uint64]map[string]string{}
 		for i, s := range steps {
 			mine := map[string]string{}
-			for k, v := range decided[s.o.Parent] {
-				mine[k] = v
-			}
-			for k, v := range decided[s.o.Branch] {
-				mine[k] = v
-			}
+			maps.Copy(mine, decided[s.o.Parent])
+			maps.Copy(mine, decided[s.o.Branch])
 			after := contents(s.out)
 			for call, before := range contents(s.in) {
 				key := call + "\x00" + before

@@ -113,7 +113,7 @@ func (l *layout) replay(b *state.Branch, n int32) *outbound {
 	}
 	for i := range b.InForce {
 		d := &b.InForce[i]
-		for _, r := range l.find(d.Ref, n) {
+		if r, ok := l.find(d.Ref, n); ok {
 			o.set(r, d)
 		}
 	}
@@ -121,16 +121,17 @@ func (l *layout) replay(b *state.Branch, n int32) *outbound {
 	return o
 }
 
-// find lists the results that a reference names on a branch that shares the first n messages with the body.
-func (l *layout) find(ref state.ResultRef, n int32) (found []int32) {
+// find returns the result that a reference names on a branch that shares the first n messages with the body: the first
+// one with its id, as a later one of the same id is another result.
+func (l *layout) find(ref state.ResultRef, n int32) (result int32, ok bool) {
 	all := l.results(ref.Call)
 	for _, r := range all {
 		res := &l.ix.Results[r]
 		if l.ix.Blocks[res.Block].Hash == ref.Block && (res.Msg < n || len(all) == 1) {
-			found = append(found, r)
+			return r, true
 		}
 	}
-	return found
+	return 0, false
 }
 
 // set makes a decision stand for a result; refresh must follow before ids are read.
@@ -151,7 +152,9 @@ func (o *outbound) refresh() {
 }
 
 // decided reports whether a decision stands for the result.
-func (o *outbound) decided(result int32) bool { return o.over != nil && o.over[result] != nil }
+func (o *outbound) decided(result int32) bool {
+	return int(result) < len(o.over) && o.over[result] != nil
+}
 
 // holds reports whether an exact entry's prefix is a part of the outbound.
 func (o *outbound) holds(e *cache.Entry) bool {

@@ -23,7 +23,8 @@ type pass struct {
 	ix     *transcript.Index
 	layout *layout
 	chain  []state.Digest // digests of the body's messages
-	key    state.Digest   // of the branch: the provider's key and the agent
+	key    state.Digest   // of the branch: the provider's key, the agent, and whether the request is bound
+	id     uint64         // of the branch that this body may begin
 	bound  bool           // the model binds its thinking to the exact prefix
 	side   filters.Gate   // side traffic: replay only, the branch is neither made nor advanced
 	last   int32          // last assistant message, -1
@@ -44,6 +45,7 @@ type pass struct {
 	news    []*state.Decision // decisions of this request
 	heldNow []state.ResultRef // holds that begin in this request
 	must    bool              // state must be durable before the reply
+	left    int               // bytes of the outbound with the decisions made so far
 	before  []state.Digest    // prefix ids of the replay, without anything new
 }
 
@@ -59,7 +61,13 @@ func (p *pass) prepare() {
 	if p.r.Agent != "" {
 		p.key = p.e.hasher.Sum(append(append([]byte("agent "), ix.Key[:]...), p.r.Agent...))
 	}
-	p.bound = cache.Bound(ix.Model) && !ix.DropBlock && !p.r.Config.LegacyBinding
+	p.id = newID()
+	if cache.Bound(ix.Model) {
+		p.bound = !ix.DropBlock && !p.r.Config.LegacyBinding
+		if !p.bound { // the same conversation without the option is another branch, which inherits nothing
+			p.key = p.e.hasher.Sum(append([]byte("unbound "), p.key[:]...))
+		}
+	}
 	p.last = ix.LastAssistant()
 	if p.r.CountTokens || p.r.Auxiliary || !ix.HasTools || ix.MaxTokens >= 0 && ix.MaxTokens <= 1 {
 		p.side = filters.SideRequest
@@ -147,7 +155,7 @@ func (p *pass) send(ctx context.Context) error {
 	if err := p.commit(ctx); err != nil {
 		return err
 	}
-	p.note()
+	p.note(ctx)
 	p.report()
 	p.mark(StageCommit)
 	return nil
@@ -217,7 +225,7 @@ func (p *pass) unlocked() error {
 	if err := p.splice(); err != nil {
 		return err
 	}
-	if p.b != nil {
+	if p.b != nil && !p.r.CountTokens {
 		p.sess.addLate(lateNote{branch: p.b.ID, key: p.ix.Key, ids: p.out.ids, marks: p.cacheMarks(), at: p.r.Now})
 		p.e.markDirty(p.sess)
 	}
@@ -239,7 +247,7 @@ func (p *pass) branch(ctx context.Context) error {
 	}
 	adopted := false
 	if p.m.kind == KindNew && p.last >= 0 {
-		others, err := p.e.related(ctx, p.sess.key, p.chain, p.r.Now)
+		others, _, err := p.e.related(ctx, p.sess.key, p.chain, p.r.Now)
 		if err != nil && p.gate == "" {
 			return fall(filters.StoreUnavailable, err)
 		}
@@ -291,7 +299,7 @@ func (p *pass) full() error {
 
 // fork makes the branch of this body: a copy of the one that it forks from, cut at the last message in common.
 func (p *pass) fork(adopted bool) *state.Branch {
-	b := &state.Branch{ID: newID(), Key: p.key}
+	b := &state.Branch{ID: p.id, Key: p.key}
 	from := p.m.branch
 	if from == nil {
 		return b
@@ -307,10 +315,8 @@ func (p *pass) fork(adopted bool) *state.Branch {
 	c.Entries = cache.Clip(from.Entries, n)
 	held := c.Held[:0]
 	for _, h := range from.Held {
-		for _, r := range p.layout.find(h.Ref, n) {
-			if p.ix.Results[r].Msg < n {
-				held = append(held, h)
-			}
+		if r, ok := p.layout.find(h.Ref, n); ok && p.ix.Results[r].Msg < n {
+			held = append(held, h)
 		}
 	}
 	c.Held = held

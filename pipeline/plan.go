@@ -75,6 +75,7 @@ func (p *pass) count(filter string, gate filters.Gate, n int) {
 // plan admits proposals: what is held or was never forwarded at once, the rest as one move, which is cold because it lies
 // beyond everything that the provider may hold.
 func (p *pass) plan(wishes []wish) {
+	p.left = p.out.size()
 	for i := range wishes {
 		w := &wishes[i]
 		if gate := p.admit(w); gate != "" {
@@ -88,7 +89,7 @@ func (p *pass) plan(wishes []wish) {
 	for i := range p.b.InForce { // the slice may have moved while it grew
 		d := &p.b.InForce[i]
 		if i >= len(p.b.InForce)-len(p.news) {
-			for _, r := range p.layout.find(d.Ref, p.m.shared) {
+			if r, ok := p.layout.find(d.Ref, p.m.shared); ok {
 				p.out.set(r, d)
 			}
 		}
@@ -99,6 +100,9 @@ func (p *pass) plan(wishes []wish) {
 // maxHeld is how many turns a read may be held whatever filters say, so that a route whose config stays broken does not pay
 // for a hold for ever.
 const maxHeld = 64
+
+// maxHolds bounds the holds of one branch; no agent reads as many files at once.
+const maxHolds = 256
 
 // unclaimed releases what no filter wants held any more: the filter that held it was disabled, changed or taken out.
 func (p *pass) unclaimed() {
@@ -132,8 +136,11 @@ func (p *pass) admit(w *wish) filters.Gate {
 		return filters.ColdOff
 	}
 	d, original, gate := p.decide(w)
-	if gate == "" && p.left() < minLeft+len(p.ix.Results[w.Result].Content.Of(p.ix.Body))-len(d.Content) {
-		gate = filters.SmallPrompt
+	saves := 0
+	if gate == "" {
+		if saves = p.ix.Results[w.Result].Content.Len() - len(d.Content); p.left-saves < minLeft {
+			gate = filters.SmallPrompt
+		}
 	}
 	if gate != "" {
 		if held {
@@ -152,6 +159,7 @@ func (p *pass) admit(w *wish) filters.Gate {
 	}
 	p.b.InForce = append(p.b.InForce, *d)
 	p.news = append(p.news, d)
+	p.left -= saves
 	if original != nil {
 		p.saved = append(p.saved, *original)
 	}
@@ -164,17 +172,12 @@ func (p *pass) admit(w *wish) filters.Gate {
 // 512 to 4096 tokens, by model; a prompt that falls under that is billed whole on every turn. Six bytes a token leave room.
 const minLeft = 4096 * 6
 
-// left is the size of the outbound with the decisions made so far.
-func (p *pass) left() int {
-	n := len(p.ix.Body)
-	for i, d := range p.out.over {
+// size is the size of the outbound with the decisions in force.
+func (o *outbound) size() int {
+	n := len(o.ix.Body)
+	for i, d := range o.over {
 		if d != nil {
-			n += len(d.Content) - p.ix.Results[i].Content.Len()
-		}
-	}
-	for _, d := range p.news {
-		for _, r := range p.layout.find(d.Ref, p.m.shared) {
-			n += len(d.Content) - p.ix.Results[r].Content.Len()
+			n += len(d.Content) - o.ix.Results[i].Content.Len()
 		}
 	}
 	return n
@@ -202,7 +205,7 @@ func (p *pass) ref(result int32) state.ResultRef {
 // hold keeps a result that was never forwarded out of the cache.
 func (p *pass) hold(w *wish) filters.Gate {
 	r := &p.ix.Results[w.Result]
-	if r.Msg < p.fresh {
+	if r.Msg < p.fresh || len(p.b.Held) >= maxHolds {
 		return filters.HoldDeclined
 	}
 	if gate := p.holdAt(w.Result); gate != "" {

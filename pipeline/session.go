@@ -13,9 +13,6 @@ import (
 	"github.com/tidemark-dev/tidemark/state"
 )
 
-// maxBranches bounds what is kept of one session.
-const maxBranches = 64
-
 // session is what this process knows of one session. Branches are immutable: a request works on a copy and puts it in
 // their place, so a snapshot can be read without the lock.
 type session struct {
@@ -24,12 +21,18 @@ type session struct {
 	stamp    uint64        // of the store when it was last read or written; stale: it must be read again
 	loaded   bool
 	branches []*state.Branch
-	dirty    map[uint64]bool            // branches whose activity the store does not have
-	unsure   map[uint64]<-chan struct{} // branches whose last commit may or may not be written; closed when it has ended
+	dirty    map[uint64]bool    // branches whose activity the store does not have
+	unsure   map[uint64]attempt // branches whose last commit may or may not be written
 	snapshot atomic.Pointer[[]*state.Branch]
 
 	mu   sync.Mutex
 	late []lateNote // breakpoints of requests that went out without the lock
+}
+
+// attempt is a commit whose outcome is not known.
+type attempt struct {
+	commit uint64          // its id
+	ended  <-chan struct{} // closed when the store has answered
 }
 
 // lateNote is what a request forwarded that could not reach its branch: its breakpoints are believed all the same.
@@ -42,7 +45,7 @@ type lateNote struct {
 }
 
 func newSession(key state.SessionKey) *session {
-	return &session{key: key, sem: make(chan struct{}, 1), dirty: map[uint64]bool{}, unsure: map[uint64]<-chan struct{}{}}
+	return &session{key: key, sem: make(chan struct{}, 1), dirty: map[uint64]bool{}, unsure: map[uint64]attempt{}}
 }
 
 // lock waits for the session's lock, no longer than wait.
@@ -92,7 +95,7 @@ func (s *session) publish(branches []*state.Branch) {
 // room makes place for one more branch: those that nothing can be cached of go first, the longest unused of them. It
 // reports false if every branch is alive.
 func (s *session) room(now time.Time) bool {
-	if len(s.branches) < maxBranches {
+	if len(s.branches) < state.MaxBranches {
 		return true
 	}
 	victim := -1
@@ -170,14 +173,14 @@ func (e *Engine) load(ctx context.Context, s *session, now time.Time) error {
 			next = append(next, state.Unite(b, s.branches[i], now))
 			continue
 		}
-		if len(next) == maxBranches {
+		if len(next) == state.MaxBranches {
 			break
 		}
 		b.Entries = cache.Restart(b.Entries, e.start)
 		next = append(next, b)
 	}
 	for _, b := range s.branches {
-		if !slices.ContainsFunc(next, func(o *state.Branch) bool { return o.ID == b.ID }) && len(next) < maxBranches {
+		if !slices.ContainsFunc(next, func(o *state.Branch) bool { return o.ID == b.ID }) && len(next) < state.MaxBranches {
 			next = append(next, b)
 		}
 	}
@@ -191,10 +194,13 @@ func (e *Engine) session(key state.SessionKey) *session {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s, ok := e.sessions.Get(key)
-	if !ok {
-		s = newSession(key)
-		e.sessions.Add(key, s)
+	if ok {
+		return s
 	}
+	if s, ok = e.dirty[key]; !ok {
+		s = newSession(key)
+	}
+	e.sessions.Add(key, s)
 	return s
 }
 
@@ -203,15 +209,15 @@ const maxRelated = 32
 
 // related returns branches of other sessions of the tenant that begin with the same two messages: clients resume a
 // conversation under a new session id, and the provider's cache knows no sessions. What is stored and what is in memory
-// are united, as either may be ahead of the other.
-func (e *Engine) related(ctx context.Context, key state.SessionKey, chain []state.Digest, now time.Time) ([]*state.Branch, error) {
+// are united, as either may be ahead of the other. all is false if there are more sessions than are looked at.
+func (e *Engine) related(ctx context.Context, key state.SessionKey, chain []state.Digest, now time.Time) (found []*state.Branch, all bool, err error) {
 	if len(chain) < 2 {
-		return nil, nil
+		return nil, true, nil
 	}
 	head := [2]state.Digest{chain[0], chain[1]}
 	keys, err := e.store.Heads(ctx, key.Tenant, head)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	byID := map[uint64]*state.Branch{}
 	take := func(b *state.Branch) {
@@ -233,7 +239,7 @@ func (e *Engine) related(ctx context.Context, key state.SessionKey, chain []stat
 		}
 		stored, err := e.store.Load(ctx, k)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		for _, b := range stored.Branches {
 			b.Entries = cache.Restart(b.Entries, e.start)
@@ -247,7 +253,8 @@ func (e *Engine) related(ctx context.Context, key state.SessionKey, chain []stat
 			}
 		}
 	}
-	return slices.SortedFunc(maps.Values(byID), func(a, b *state.Branch) int { return cmp.Compare(a.ID, b.ID) }), nil
+	found = slices.SortedFunc(maps.Values(byID), func(a, b *state.Branch) int { return cmp.Compare(a.ID, b.ID) })
+	return found, len(keys) <= maxRelated, nil
 }
 
 // inMemory lists the tenant's sessions that are in memory.

@@ -217,7 +217,7 @@ func (w *world) send(ev *simagent.Event) {
 	before := w.plain.Call(ev.Body, h, ev.At)
 	peek := -1
 	if o != nil && o.Move != nil {
-		peek = w.filtered.Cached(w.replayed(ev, o), ev.At)
+		peek = w.filtered.Cached(w.replayed(o), ev.At)
 	}
 	after := w.filtered.Call(out, h, ev.At)
 	if after.Status != http.StatusOK && before.Status == http.StatusOK {
@@ -256,7 +256,7 @@ func (w *world) send(ev *simagent.Event) {
 }
 
 // replayed is what would have been sent without the move: the outbound with this request's new markers taken back.
-func (w *world) replayed(ev *simagent.Event, o *pipeline.Outcome) []byte {
+func (w *world) replayed(o *pipeline.Outcome) []byte {
 	out := o.Body
 	for _, d := range o.New {
 		orig, err := w.store.Original(w.ctx, d.ID)

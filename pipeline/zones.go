@@ -50,23 +50,24 @@ func (p *pass) cacheState() CacheState {
 	return CacheCold
 }
 
-// holds finds the results that the branch holds. One that the client removed or changed is held no longer; one that a live
-// entry turns out to cover is released verbatim for good.
+// holds finds the results that the branch holds. One that a live entry turns out to cover is released verbatim for good. One
+// that is not in the body is kept, like a decision, for the day on which its result comes back.
 func (p *pass) holds() {
 	p.held = map[int32]int32{}
 	keep := p.b0().Held[:0:0]
 	for _, h := range p.b0().Held {
-		found := p.layout.find(h.Ref, p.m.shared)
-		if len(found) == 0 {
+		r, ok := p.layout.find(h.Ref, p.m.shared)
+		if !ok {
+			if p.ix.LastTurn()-h.Turn <= maxHeld {
+				keep = append(keep, h)
+			}
 			continue
 		}
-		if p.out.resultCell(found[0]) <= p.k {
+		if p.out.resultCell(r) <= p.k {
 			p.must = true
 			continue
 		}
-		for _, r := range found {
-			p.held[r] = int32(len(keep))
-		}
+		p.held[r] = int32(len(keep))
 		keep = append(keep, h)
 	}
 	if p.b != nil {
@@ -96,9 +97,12 @@ func (p *pass) widen(ctx context.Context) error {
 	if p.bound || !slices.ContainsFunc(results(p), p.movable) {
 		return nil
 	}
-	others, err := p.e.related(ctx, p.sess.key, p.chain, p.r.Now)
+	others, all, err := p.e.related(ctx, p.sess.key, p.chain, p.r.Now)
 	if err != nil {
 		return err
+	}
+	if !all { // one of those not looked at may have kept it warm
+		p.k = p.layout.cells()
 	}
 	for _, b := range others {
 		p.k = max(p.k, p.deepest(p.out, b.Entries, common(b.Chain, p.chain)))

@@ -64,6 +64,7 @@ type Frontier struct {
 // Branch is one conversation as the provider may have cached it.
 type Branch struct {
 	ID, Version uint64
+	Commit      uint64     // id of the commit that wrote this version, 0 if none did
 	Parent      uint64     // the branch that it was forked from, 0 if none
 	Key         Digest     // model, system and tools
 	Chain       []Digest   // digests of the client's messages; the chain at i is the sequence through message i
@@ -118,7 +119,7 @@ func Next(stored, b *Branch) *Branch {
 	c := b.Clone()
 	if stored != nil {
 		c = Unite(stored, b, b.Last)
-		c.InForce, c.Held, c.Parent = slices.Clone(b.InForce), slices.Clone(b.Held), b.Parent
+		c.InForce, c.Held, c.Parent, c.Commit = slices.Clone(b.InForce), slices.Clone(b.Held), b.Parent, b.Commit
 	}
 	c.Version = b.Version + 1
 	return c

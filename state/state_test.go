@@ -86,7 +86,7 @@ func TestNext(t *testing.T) {
 		assertEqual(t, "the committed branch", b, wasB)
 
 		want := state.Unite(stored, b, b.Last)
-		want.InForce, want.Held, want.Parent, want.Version = b.InForce, b.Held, b.Parent, b.Version+1
+		want.InForce, want.Held, want.Parent, want.Commit, want.Version = b.InForce, b.Held, b.Parent, b.Commit, b.Version+1
 		assertEqual(t, "branch", next, want)
 
 		first := state.Next(nil, b)
@@ -120,7 +120,7 @@ func TestClone(t *testing.T) {
 
 func TestRecent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.IntRange(0, state.MaxBranches+20).Draw(t, "branches")
+		n := rapid.IntRange(1, state.MaxBranches+20).Draw(t, "branches")
 		all := make([]*state.Branch, 0, n)
 		for i := range n {
 			minutes := rapid.IntRange(0, 30).Draw(t, "minutes")
@@ -138,6 +138,12 @@ func TestRecent(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestRecentOfNone(t *testing.T) {
+	if got := state.Recent(nil); len(got) > 0 {
+		t.Errorf("%d branches", len(got))
+	}
 }
 
 func TestHead(t *testing.T) {

@@ -50,7 +50,7 @@ func ready(ctx context.Context, addr string) error {
 	if err != nil {
 		return fmt.Errorf("ask %s: %w", addr, err)
 	}
-	defer answer.Body.Close() //nolint:errcheck // it is only read
+	defer answer.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
 	if err != nil {
 		return fmt.Errorf("ask %s: %w", addr, err)

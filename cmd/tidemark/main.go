@@ -80,8 +80,14 @@ func run(args []string) int {
 	return code
 }
 
-// version is the version of the module that was built.
+// release is set by the linker for releases.
+var release string
+
+// version is the release, or else the version of the module that was built.
 func version() string {
+	if release != "" {
+		return release
+	}
 	if b, ok := debug.ReadBuildInfo(); ok && b.Main.Version != "" {
 		return b.Main.Version
 	}

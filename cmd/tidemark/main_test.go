@@ -73,7 +73,7 @@ func get(ts *testscript.TestScript, path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer r.Body.Close() //nolint:errcheck // it is only read
+	defer r.Body.Close()
 	text, err := io.ReadAll(r.Body)
 	return string(text), err
 }

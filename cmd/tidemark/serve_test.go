@@ -136,7 +136,7 @@ func TestServeAsEnvoySeesIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.Body.Close() //nolint:errcheck // it is only read
+	defer r.Body.Close()
 	text, err := io.ReadAll(r.Body)
 	if err != nil {
 		t.Fatal(err)

@@ -48,14 +48,14 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	sim := simprovider.New(simprovider.Options{})
-	provider, stop, err := listen(Provider(sim))
+	provider, stop, err := listen(ctx, Provider(sim))
 	if err != nil {
 		return err
 	}
 	defer stop()
 	f := &filter{exe: o.Self, dir: dir}
-	if f.listen, err = free(); err == nil {
-		f.admin, err = free()
+	if f.listen, err = free(ctx); err == nil {
+		f.admin, err = free(ctx)
 	}
 	if err != nil {
 		return err
@@ -94,8 +94,8 @@ func Provider(sim *simprovider.Sim) http.Handler {
 	})
 }
 
-func listen(h http.Handler) (addr string, stop func(), err error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+func listen(ctx context.Context, h http.Handler) (addr string, stop func(), err error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", nil, fmt.Errorf("listen: %w", err)
 	}
@@ -105,8 +105,8 @@ func listen(h http.Handler) (addr string, stop func(), err error) {
 }
 
 // free is an address that nothing listens on.
-func free() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+func free(ctx context.Context) (string, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", fmt.Errorf("find a port: %w", err)
 	}

@@ -43,7 +43,9 @@ var tools = []tool{
 		return Object{{"file_path", path}, {"old_string", m.text(30)}, {"new_string", m.text(30)}, {"replace_all", false}}
 	}},
 	{"Bash", output, func(m *Maker, path string) Object {
-		command := []string{"go test ./...", "cat " + path, "sed -n '1,40p' " + path, "echo x > " + path, "head -n 5 " + path + " | wc -l", "ls -la"}
+		command := []string{
+			"go test ./...", "ls -la", "cat " + path, "sed -n '1,40p' " + path, "echo x > " + path, "head -n 5 " + path + " | wc -l",
+		}
 		return Object{{"command", command[m.s.IntN(len(command))]}, {"description", "Run a command"}}
 	}},
 	{"Write", note, func(m *Maker, path string) Object { return Object{{"file_path", path}, {"content", m.text(80)}} }},
@@ -74,7 +76,8 @@ func (m *Maker) exchange() (call, answer Block) {
 	id := fmt.Sprintf("toolu_%04d", m.ids)
 	input := any(t.input(m, m.path()))
 	if m.strange(12) {
-		input = []any{Object{}, nil, List{}, "text", Object{{"path", "a"}, {"path", "b"}, {"cache_control", Object{{"type", "ephemeral"}}}}}[m.s.IntN(5)]
+		twice := Object{{"path", "a"}, {"path", "b"}, {"cache_control", Object{{"type", "ephemeral"}}}}
+		input = []any{Object{}, nil, List{}, "text", twice}[m.s.IntN(5)]
 	}
 	return m.written(Call(id, t.name, input)), m.written(m.answer(id, t.shown))
 }
@@ -141,7 +144,8 @@ func (m *Maker) parts(said string) any {
 func (m *Maker) anyMarker() Marker { return []Marker{NoMarker, Short, Long, Null}[m.s.IntN(4)] }
 
 func image() Object {
-	return Object{{"type", "image"}, {"source", Object{{"type", "base64"}, {"media_type", "image/png"}, {"data", strings.Repeat("iVBORw0KGgo=", 4)}}}}
+	data := strings.Repeat("iVBORw0KGgo=", 4)
+	return Object{{"type", "image"}, {"source", Object{{"type", "base64"}, {"media_type", "image/png"}, {"data", data}}}}
 }
 
 // unknown makes a block that nothing may be done to.
@@ -173,8 +177,10 @@ func (m *Maker) oddHead(c *Conversation) {
 	case 2:
 		c.Model, c.MaxTokens = "", 0
 	case 3:
+		schema := Object{{"properties", Object{{"cache_control", Object{{"type", "string"}}}}}}
 		c.Tools = append(c.Tools, m.written(Block{Members: Object{{"type", "web_search_20250305"}, {"name", "web_search"}}}),
-			m.written(Block{Members: Object{{"name", "x"}, {"input_schema", Object{{"properties", Object{{"cache_control", Object{{"type", "string"}}}}}}}}}))
+			m.written(Block{Members: Object{{"name", "x"}, {"input_schema", schema}}}),
+			m.written(Block{Members: Object{{"name", "later"}, {"defer_loading", m.chance(2)}}}))
 	case 4:
 		c.System = append(c.System, m.written(Block{Members: Object{{"type", "guardContent"}, {"x", Surrogate(0xdc00)}}}))
 	}

@@ -57,7 +57,8 @@ func (m *Maker) Conversation(turns int) *Conversation {
 func (m *Maker) Start() *Conversation {
 	c := &Conversation{Model: m.o.Model, MaxTokens: 32_000, Seed: m.seed()}
 	if m.chance(3) {
-		c.System = append(c.System, m.written(Text(fmt.Sprintf("x-anthropic-billing-header: cc_version=2.1.%d; cch=%05x;", m.s.IntN(400), m.s.IntN(1<<20)))))
+		header := fmt.Sprintf("x-anthropic-billing-header: cc_version=2.1.%d; cch=%05x;", m.s.IntN(400), m.s.IntN(1<<20))
+		c.System = append(c.System, m.written(Text(header)))
 	}
 	for range 1 + m.s.IntN(2) {
 		c.System = append(c.System, m.written(Text("You are a coding agent. "+m.text(100))))
@@ -65,7 +66,8 @@ func (m *Maker) Start() *Conversation {
 	c.SystemString = m.chance(3)
 	for i := range 1 + m.s.IntN(len(tools)) {
 		c.Tools = append(c.Tools, m.written(Block{Members: Object{
-			{"name", tools[i].name}, {"description", m.text(60)},
+			{"name", tools[i].name},
+			{"description", m.text(60)},
 			{"input_schema", Object{{"type", "object"}, {"properties", Object{{"path", Object{{"type", "string"}}}}}}},
 		}}))
 	}
@@ -81,7 +83,8 @@ func (m *Maker) Start() *Conversation {
 func (m *Maker) Turn(c *Conversation) {
 	said := Message{Role: "assistant", Seed: m.seed()}
 	if m.chance(4) {
-		said.Blocks = append(said.Blocks, m.written(Block{Members: Object{{"type", "thinking"}, {"thinking", m.text(80)}, {"signature", "c2lnbmF0dXJl"}}}))
+		thinking := Object{{"type", "thinking"}, {"thinking", m.text(80)}, {"signature", "c2lnbmF0dXJl"}}
+		said.Blocks = append(said.Blocks, m.written(Block{Members: thinking}))
 	}
 	if m.chance(2) {
 		said.Blocks = append(said.Blocks, m.written(Text(m.text(60))))
@@ -100,7 +103,8 @@ func (m *Maker) Turn(c *Conversation) {
 	}
 	c.Messages = append(c.Messages, said)
 	if m.strange(12) {
-		c.Messages = append(c.Messages, Message{Role: "system", Blocks: []Block{m.written(Text(m.text(40)))}, String: m.chance(2), Seed: m.seed()})
+		note := []Block{m.written(Text(m.text(40)))}
+		c.Messages = append(c.Messages, Message{Role: "system", Blocks: note, String: m.chance(2), Seed: m.seed()})
 	}
 	heard := m.human()
 	if len(answers) > 0 {

@@ -261,8 +261,7 @@ func marked(msg json.RawMessage, control string) []byte {
 		return slices.Concat(msg[:at], []byte(`[{"type":"text","text":`+content.Raw+member+`]`), msg[at+len(content.Raw):])
 	}
 	blocks := content.Array()
-	for i := len(blocks) - 1; i >= 0; i-- {
-		b := blocks[i]
+	for _, b := range slices.Backward(blocks) {
 		kind := b.Get("type").Str
 		if strings.HasSuffix(kind, "thinking") || kind == "text" && strings.TrimSpace(b.Get("text").Str) == "" {
 			continue

@@ -2,6 +2,7 @@ package simagent
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -57,11 +58,41 @@ var chances = []struct {
 	name string
 	p    float64
 }{
-	{"volatile", .06}, {"flipsys", .06}, {"fork", .35}, {"par", .3}, {"sub", .35}, {"side", .4}, {"compact", .2}, {"micro", .25},
-	{"flip", .3}, {"mswitch", .25}, {"inter", .35}, {"retry", .4}, {"fail", .3}, {"late", .2}, {"restart", .25}, {"lose", .06},
-	{"storefail", .12}, {"cfgch", .15}, {"bypass", .12}, {"failopen", .12}, {"l1", .12}, {"replicas", .25}, {"shadow", .06},
-	{"drop", .25}, {"merge", .15}, {"keepalive", .12}, {"resume", .08}, {"toolchg", .1}, {"fallback", .1}, {"slow", .1},
-	{"samesub", .1}, {"bound", .2}, {"think", .4}, {"strip", .2}, {"small", .1},
+	{"volatile", .06},
+	{"flipsys", .06},
+	{"fork", .35},
+	{"par", .3},
+	{"sub", .35},
+	{"side", .4},
+	{"compact", .2},
+	{"micro", .25},
+	{"flip", .3},
+	{"mswitch", .25},
+	{"inter", .35},
+	{"retry", .4},
+	{"fail", .3},
+	{"late", .2},
+	{"restart", .25},
+	{"lose", .06},
+	{"storefail", .12},
+	{"cfgch", .15},
+	{"bypass", .12},
+	{"failopen", .12},
+	{"l1", .12},
+	{"replicas", .25},
+	{"shadow", .06},
+	{"drop", .25},
+	{"merge", .15},
+	{"keepalive", .12},
+	{"resume", .08},
+	{"toolchg", .1},
+	{"fallback", .1},
+	{"slow", .1},
+	{"samesub", .1},
+	{"bound", .2},
+	{"think", .4},
+	{"strip", .2},
+	{"small", .1},
 }
 
 // FeatureNames lists every feature.
@@ -112,9 +143,7 @@ func Play(seed uint64, fixed Features, n int) ([]Event, Features) {
 	a.style = pick(a.r, "claude", "claude", "claude", "opencode", "opencode", "four", "sys", "early")
 	a.ttl = pick(a.r, "5m", "5m", "5m", "1h", "mixed")
 	a.pauses = pick(a.r, "few", "many", "edge")
-	for k, v := range fixed {
-		a.f[k] = v
-	}
+	maps.Copy(a.f, fixed)
 	if drawn := 8 + a.r.IntN(38); n == 0 {
 		n = drawn
 	}

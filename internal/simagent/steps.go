@@ -57,7 +57,7 @@ func (a *agent) fork(cur *line) *line {
 	cut := pick(a.r, cuts...)
 	k := &line{name: "fork", model: cur.model, session: cur.session, tools: cur.tools, system: cur.system}
 	if a.chance(.5) && cur.msgs[cut].human {
-		k.msgs = append(cur.msgs[:cut:cut], message{"user", []block{textBlock(a.prose(80))}, true})
+		k.msgs = append(slices.Clone(cur.msgs[:cut]), message{"user", []block{textBlock(a.prose(80))}, true})
 	} else {
 		k.msgs = cur.msgs[: cut+1 : cut+1]
 	}
@@ -109,8 +109,8 @@ func (a *agent) markers(b *body) {
 		msg = "1h"
 	}
 	mark := func(i int) {
-		for j := len(b.messages[i].blocks) - 1; j >= 0; j-- {
-			if b.messages[i].blocks[j].kind != "thinking" {
+		for j, x := range slices.Backward(b.messages[i].blocks) {
+			if x.kind != "thinking" {
 				b.marks[[2]int{i, j}] = msg
 				return
 			}
@@ -136,7 +136,7 @@ func (a *agent) markers(b *body) {
 }
 
 // reply is what the model answers.
-func (a *agent) reply(l *line) []block {
+func (a *agent) reply() []block {
 	var out []block
 	final := a.chance(.2)
 	if a.f["think"] {
@@ -273,7 +273,7 @@ func (a *agent) step(l *line) {
 	if a.f["micro"] && len(l.msgs) > 12 && a.chance(.06) {
 		a.micro(l)
 	}
-	reply := a.reply(l)
+	reply := a.reply()
 	side := a.f["side"] && a.chance(.15)
 	if side && a.chance(.5) {
 		a.side(l)
@@ -288,7 +288,7 @@ func (a *agent) step(l *line) {
 	if a.f["retry"] && a.chance(.08) {
 		s := pick(a.r, .1, 1, 20, 310, 400, 900)
 		a.wait(s, s)
-		reply = a.reply(l)
+		reply = a.reply()
 		a.emit(l, a.body(l, l.msgs), reply, nil)
 	}
 	if a.f["par"] && a.chance(.12) {

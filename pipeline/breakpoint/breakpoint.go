@@ -1,6 +1,7 @@
 package breakpoint
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"slices"
@@ -52,21 +53,16 @@ type Plan struct {
 	Kept     int    // markers set to bridge a gap
 }
 
-// Last is the deepest marked block, -1 without markers.
-func (p *Plan) Last() int32 {
-	if len(p.Marks) == 0 {
-		return -1
-	}
-	return p.Marks[len(p.Marks)-1].Seq
-}
-
-// Decide places the markers.
+// Decide places the markers. A body with more of them than the provider accepts is left as it is: it will be refused.
 func Decide(in *Input) (Plan, error) {
 	ix := in.Index
 	client := Client(ix)
 	p := Plan{Marks: slices.Clone(client)}
+	if len(client) > MaxMarkers {
+		return p, nil
+	}
 	hold(&p, in)
-	keepPrevious(&p, in, len(client))
+	keepPrevious(&p, in)
 	if p.Stripped+p.Anchored+p.Kept == 0 {
 		return p, nil
 	}
@@ -78,13 +74,15 @@ func Decide(in *Input) (Plan, error) {
 	return p, nil
 }
 
-// Client returns the markers of the body as it came; automatic caching counts as one on the last block that may carry it.
+// Client returns the markers of the body as it came, in the provider's order: one inside a block stands before the block's
+// own. Automatic caching counts as one on the last block that may carry it.
 func Client(ix *transcript.Index) []Mark {
 	marks := make([]Mark, 0, MaxMarkers+1)
 	for i := range ix.Markers {
 		m := &ix.Markers[i]
 		marks = append(marks, Mark{Seq: m.Seq, TTL: m.TTL, nested: m.Nested, marker: int32(i)})
 	}
+	slices.SortStableFunc(marks, func(a, b Mark) int { return cmp.Or(cmp.Compare(a.Seq, b.Seq), nestedFirst(a, b)) })
 	if !ix.TopMarker {
 		return marks
 	}
@@ -96,6 +94,16 @@ func Client(ix *transcript.Index) []Mark {
 	return marks
 }
 
+func nestedFirst(a, b Mark) int {
+	switch {
+	case a.nested == b.nested:
+		return 0
+	case a.nested:
+		return -1
+	}
+	return 1
+}
+
 // HoldGate says why a result could not be held by moving markers.
 type HoldGate uint8
 
@@ -103,7 +111,7 @@ type HoldGate uint8
 const (
 	CanHold      HoldGate = iota
 	NoMarker              // no marker stands at or after the result: nothing would cache it
-	NoAnchor              // no block before it may carry a marker
+	NoAnchor              // no block before it may carry a marker, or the body has too many as it is
 	NestedMarker          // a marker stands inside a result at or after it
 	Automatic             // the provider places a marker itself
 )
@@ -125,7 +133,7 @@ func CanHoldAt(ix *transcript.Index, seq int32) HoldGate {
 	switch {
 	case last < 0:
 		return NoMarker
-	case anchor(ix, seq) < 0:
+	case len(ix.Markers) > MaxMarkers || anchor(ix, seq) < 0:
 		return NoAnchor
 	}
 	return CanHold
@@ -134,28 +142,36 @@ func CanHoldAt(ix *transcript.Index, seq int32) HoldGate {
 // anchor is the last block of the messages before seq that may carry a marker, -1 if there is none.
 func anchor(ix *transcript.Index, seq int32) int32 {
 	for n := seq - 1; n >= int32(len(ix.Head)); n-- {
-		if ix.Seq(n).Markable() {
+		if markable(ix, n) {
 			return n
 		}
 	}
 	return -1
 }
 
+// markable reports whether a marker of ours may be put on a block. The provider knows no block without members, and there
+// the comma before ours would make no JSON.
+func markable(ix *transcript.Index, n int32) bool {
+	b := ix.Seq(n)
+	return b.Markable() && len(bytes.TrimSpace(ix.Body[b.Raw.Lo+1:b.Raw.Hi-1])) > 0
+}
+
 // hold takes off every message marker at or after the earliest held block and anchors one before it. The anchor takes the
-// client's TTL; a marker that stands there already keeps its own. Nothing stripped, nothing added.
+// client's TTL; a marker that stands there already keeps its own. Nothing stripped, nothing added. Under automatic caching
+// nothing can be kept out, so the client's markers stand.
 func hold(p *Plan, in *Input) {
-	if len(in.Held) == 0 {
+	if len(in.Held) == 0 || in.Index.TopMarker {
 		return
 	}
 	ix, first := in.Index, slices.Min(in.Held)
 	at := anchor(ix, first)
-	i := slices.IndexFunc(p.Marks, func(m Mark) bool { return m.Seq >= first && !m.top })
+	i := slices.IndexFunc(p.Marks, func(m Mark) bool { return m.Seq >= first })
 	if i < 0 || at < 0 {
 		return
 	}
 	ttl := p.Marks[i].TTL
 	before := len(p.Marks)
-	p.Marks = slices.DeleteFunc(p.Marks, func(m Mark) bool { return m.Seq >= first && !m.top })
+	p.Marks = slices.DeleteFunc(p.Marks, func(m Mark) bool { return m.Seq >= first })
 	p.Stripped = before - len(p.Marks)
 	if !slices.ContainsFunc(p.Marks, func(m Mark) bool { return m.Seq == at && !m.nested }) {
 		p.Marks = append(p.Marks, Mark{Seq: at, TTL: ttl, marker: -1})
@@ -165,9 +181,9 @@ func hold(p *Plan, in *Input) {
 
 // keepPrevious puts a marker on the block that carried the last one of the previous outbound if no marker stands near
 // enough behind it to find the entry that was written there. It takes a free slot, or that of the first message marker.
-func keepPrevious(p *Plan, in *Input, client int) {
+func keepPrevious(p *Plan, in *Input) {
 	ix, f := in.Index, in.Frontier
-	if f < int32(len(ix.Head)) || !ix.Seq(f).Markable() || len(p.Marks) == 0 {
+	if f < int32(len(ix.Head)) || !markable(ix, f) {
 		return
 	}
 	marks := slices.Clone(p.Marks)
@@ -177,11 +193,11 @@ func keepPrevious(p *Plan, in *Input, client int) {
 		return
 	}
 	bridge := Mark{Seq: f, TTL: marks[next].TTL, marker: -1} // the next one's TTL keeps the order of TTLs
-	if len(marks) < MaxMarkers && len(marks) <= client {
+	if len(marks) < MaxMarkers {
 		p.Marks, p.Kept = append(marks, bridge), 1
 		return
 	}
-	first := slices.IndexFunc(marks, func(m Mark) bool { return m.Seq >= int32(len(ix.Head)) && !m.nested && !m.top })
+	first := slices.IndexFunc(marks, func(m Mark) bool { return m.Seq >= int32(len(ix.Head)) && m.marker >= 0 && !m.nested })
 	if first >= 0 && first < len(marks)-1 {
 		marks = slices.Delete(marks, first, first+1)
 		p.Marks, p.Kept = append(marks, bridge), 1
@@ -206,14 +222,14 @@ func far(ix *transcript.Index, a, b int32) bool {
 
 // lawful reports whether the marks break no rule that the client's own kept.
 func lawful(ix *transcript.Index, marks, client []Mark) bool {
-	if len(marks) > max(MaxMarkers, len(client)) || len(marks) > len(client)+1 {
+	if len(marks) > MaxMarkers || len(marks) > len(client)+1 {
 		return false
 	}
 	if !ordered(marks) && ordered(client) {
 		return false
 	}
 	for _, m := range marks {
-		if m.marker < 0 && !m.top && !ix.Seq(m.Seq).Markable() {
+		if m.marker < 0 && !m.top && !markable(ix, m.Seq) {
 			return false
 		}
 	}

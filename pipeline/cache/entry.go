@@ -93,7 +93,7 @@ type Mark struct {
 
 // Note records that an outbound with these marks was sent under key at now. Each mark writes or reads the entry that ends
 // there. Reading one refreshes it, perhaps through a deeper one, so every shorter live entry whose prefix is a part of the
-// outbound counts as refreshed too; held reports whether that is so for an exact entry. The entries are changed in place.
+// outbound counts as refreshed too; held reports whether that is so for an exact entry, and of a span it must be expected. The entries are changed in place.
 func Note(entries []Entry, key Digest, marks []Mark, held func(*Entry) bool, now time.Time) []Entry {
 	if len(marks) == 0 {
 		return entries
@@ -105,7 +105,7 @@ func Note(entries []Entry, key Digest, marks []Mark, held func(*Entry) bool, now
 	}
 	for i := range entries {
 		e := &entries[i]
-		if !e.Assumed && e.Key == key && e.Cells <= top && e.Alive(now) && e.Start.Before(now) && held(e) {
+		if e.Under(key) && e.Alive(now) && e.Start.Before(now) && (e.Assumed || e.Cells <= top && held(e)) {
 			e.Start = now
 		}
 	}

@@ -80,13 +80,23 @@ func (p *parser) block(msg int32, depth int) (Block, error) {
 // billing begins the text of the attribution block that Claude Code sends as the first of its system prompt.
 const billing = "x-anthropic-billing-header:"
 
+// toolDefer is the key that only tools have.
+const toolDefer = blkKeys
+
+func toolKey(name string) int {
+	if name == "defer_loading" {
+		return toolDefer
+	}
+	return blockKey(name)
+}
+
 // tool reads one entry of tools.
 func (p *parser) tool() (Block, error) {
 	b := Block{Raw: Span{Lo: uint32(p.i)}, Msg: InTools, Kind: Tool, Marker: -1, Call: -1, Result: -1}
 	m := members{marker: -1}
 	from := len(p.ix.Markers)
 	err := p.object(itemDepth, func(s *scanner, key Span) error {
-		n, err := m.known.find(s, key, blockKey)
+		n, err := m.known.find(s, key, toolKey)
 		if err != nil {
 			return err
 		}
@@ -94,7 +104,7 @@ func (p *parser) tool() (Block, error) {
 			return p.blockMember(&m, n, key, itemDepth+1)
 		}
 		v, err := s.skip(itemDepth + 1)
-		if err == nil && n == unknownKey && p.inside(key) == "defer_loading" {
+		if n == toolDefer && err == nil {
 			b.Deferred = string(v.Of(p.b)) == "true"
 		}
 		return err

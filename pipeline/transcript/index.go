@@ -89,7 +89,9 @@ type Block struct {
 func (b *Block) Counts() bool { return b.Kind != Thinking && !b.Billing && !b.Deferred }
 
 // Markable reports whether a breakpoint may be put on the block, or stands there.
-func (b *Block) Markable() bool { return b.Kind != Thinking && !b.Virtual && !b.Empty && !b.null }
+func (b *Block) Markable() bool {
+	return b.Kind != Thinking && !b.Virtual && !b.Empty && !b.Deferred && !b.null
+}
 
 // Role is who speaks in a message.
 type Role uint8

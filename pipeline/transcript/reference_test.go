@@ -150,7 +150,8 @@ func (r *reference) list(n *node) []*node {
 }
 
 func (r *reference) tool(n *node, seq int32) {
-	b := Block{Raw: n.at, Msg: InTools, Kind: Tool, Marker: -1, Call: -1, Result: -1, null: n.get("cache_control").kind == 'n'}
+	b := Block{Raw: n.at, Msg: InTools, Kind: Tool, Marker: -1, Call: -1, Result: -1}
+	b.null, b.Deferred = n.get("cache_control").kind == 'n', n.get("defer_loading").kind == 't'
 	r.marker(n, seq, &b.Marker)
 	r.want.Head = append(r.want.Head, b)
 }

@@ -45,9 +45,11 @@ var clients = map[string][]wants{
 	"Codex CLI": {
 		{name: "read_file", input: `{"file_path":"/a","offset":1,"limit":9,"mode":"indentation","indentation":{"max_levels":2}}`, role: Read, path: "/a", rng: `1 mode indentation indentation {"max_levels":2}, 9`},
 		{name: "apply_patch", input: `{"input":"*** Begin Patch\n*** Update File: src/a.go\n@@\n-x\n+y\n*** End Patch\n"}`, role: Edit, path: "src/a.go"},
-		{name: "apply_patch", input: `{"input":"*** Begin Patch\n*** Add File: b.go\n+x\n*** Delete File: ./c.go\n*** Update File: d.go\n` +
-			`*** Move to: e.go\n*** Frobnicate File: f.go\n*** Update File: \n*** End Patch"}`, role: Edit,
-			files: []Access{{Role: Write, Path: "b.go"}, {Role: Write, Path: "c.go"}, {Role: Edit, Path: "d.go"}, {Role: Write, Path: "e.go"}}},
+		{
+			name: "apply_patch", input: `{"input":"*** Begin Patch\n*** Add File: b.go\n+x\n*** Delete File: ./c.go\n*** Update File: d.go\n` +
+				`*** Move to: e.go\n*** Frobnicate File: f.go\n*** Update File: \n*** End Patch"}`, role: Edit,
+			files: []Access{{Role: Write, Path: "b.go"}, {Role: Write, Path: "c.go"}, {Role: Edit, Path: "d.go"}, {Role: Write, Path: "e.go"}},
+		},
 		{name: "exec_command", input: `{"cmd":"ls","workdir":"/w","yield_time_ms":1000,"tty":false}`, role: Shell},
 		{name: "write_stdin", input: `{"session_id":1,"chars":"x"}`},
 		{name: "shell", input: `{"command":["bash","-lc","ls"],"workdir":"/w","timeout_ms":1}`, role: Shell},
@@ -75,8 +77,10 @@ var clients = map[string][]wants{
 	},
 	"Cline": {
 		{name: "read_files", input: `{"files":[{"path":"a.go","start_line":1,"end_line":50}]}`, role: Read, path: "a.go", rng: "1, 50"},
-		{name: "read_files", input: `{"files":[{"path":"a.go"},{"path":"./b.go","start_line":3},{"path":""},{"path":"c","path":"d"},"e.go",7]}`, role: Read,
-			files: []Access{{Role: Read, Path: "a.go"}, {Role: Read, Path: "b.go", Range: Range{From: "3"}}, {Role: Read, Path: "e.go"}}},
+		{
+			name: "read_files", input: `{"files":[{"path":"a.go"},{"path":"./b.go","start_line":3},{"path":""},{"path":"c","path":"d"},"e.go",7]}`, role: Read,
+			files: []Access{{Role: Read, Path: "a.go"}, {Role: Read, Path: "b.go", Range: Range{From: "3"}}, {Role: Read, Path: "e.go"}},
+		},
 		{name: "editor", input: `{"path":"a.go","old_text":"x","new_text":"y","insert_line":null}`, role: Edit, path: "a.go"},
 		{name: "apply_patch", input: `{"input":"*** Add File: a.go"}`, role: Edit, path: "a.go"},
 		{name: "run_commands", input: `{"commands":["ls","pwd"]}`, role: Shell},

@@ -83,7 +83,7 @@ func (s *scanner) str() (Span, error) {
 			s.i = i + 1
 			return Span{uint32(lo), uint32(s.i)}, nil
 		}
-		if c == '\\' && i+1 < len(b) && simple[b[i+1]] != 0 {
+		if c == '\\' && i+1 < len(b) && simple[b[i+1]] != 0 { // nearly every escape
 			i += 2
 			continue
 		}

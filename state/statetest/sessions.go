@@ -270,7 +270,7 @@ func testOwnership(t *testing.T, s state.Store) {
 // testUTC: what is stored has no zone and no monotonic clock of this machine.
 func testUTC(t *testing.T, s state.Store) {
 	key := newKey()
-	local := time.Now().In(time.FixedZone("zone", -3*3600)) //nolint:forbidigo // it has a monotonic clock, which must not come back
+	local := time.Now().In(time.FixedZone("zone", -3*3600)) // with a monotonic clock, which must not come back
 	b, o := sample(1), original(key)
 	b.Last, b.InForce[0].At, o.At = local, local, local
 	b.Entries = []cache.Entry{{Start: local}}

@@ -1,0 +1,348 @@
+package breakpoint_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/tidemark-dev/tidemark/internal/gen"
+	"github.com/tidemark-dev/tidemark/internal/gen/gentest"
+	"github.com/tidemark-dev/tidemark/internal/simprovider"
+	"github.com/tidemark-dev/tidemark/pipeline/breakpoint"
+	"github.com/tidemark-dev/tidemark/pipeline/transcript"
+)
+
+// scatter sets up to five markers anywhere that the provider allows; tidy says that every 1h stands before every 5m.
+func scatter(t *rapid.T, c *gen.Conversation, tidy bool) {
+	c.Unmark()
+	var free []*gen.Block
+	collect := func(blocks []gen.Block) {
+		for i := range blocks {
+			if b := &blocks[i]; b.Type() != "thinking" && b.Type() != "redacted_thinking" && b.Get("text") != "" {
+				free = append(free, b)
+			}
+		}
+	}
+	collect(c.Tools)
+	collect(c.System)
+	for i := range c.Messages {
+		collect(c.Messages[i].Blocks)
+	}
+	if len(free) == 0 {
+		return
+	}
+	n, last := rapid.SampledFrom([]int{0, 1, 2, 3, 3, 4}).Draw(t, "markers"), len(free)-1
+	at := []int{last}
+	for range n { // small numbers are likely: at the start or the end of the body
+		k := rapid.IntRange(0, last).Draw(t, "at")
+		if rapid.Bool().Draw(t, "from the end") {
+			k = last - k
+		}
+		at = append(at, k)
+	}
+	slices.Sort(at)
+	long := rapid.IntRange(0, n+1).Draw(t, "1h")
+	for i, k := range slices.Compact(at) {
+		free[k].Marker = gen.Short
+		if i < long || !tidy && rapid.Bool().Draw(t, "untidy") {
+			free[k].Marker = gen.Long
+		}
+	}
+	if rapid.IntRange(0, 7).Draw(t, "top") == 7 {
+		c.TopMarker = gen.Short
+	}
+}
+
+// drawn is a body with what is held and where the frontier is, and the plan for it.
+type drawn struct {
+	ix     *transcript.Index
+	client []breakpoint.Mark
+	in     breakpoint.Input
+	plan   breakpoint.Plan
+	out    []byte
+	after  *transcript.Index
+}
+
+func draw(t *rapid.T) *drawn {
+	strange := rapid.Bool().Draw(t, "strange")
+	m := gen.New(gentest.Source(t), gen.Options{Strange: strange, Wild: rapid.Bool().Draw(t, "wild"), ResultBytes: 20})
+	far := rapid.Bool().Draw(t, "far") // marked as agents do, with a frontier in the first half
+	turns := 16
+	if !far {
+		turns = rapid.SampledFrom([]int{24, 4, 0}).Draw(t, "turns")
+	}
+	c := m.Conversation(turns)
+	if !far && (!strange || rapid.Bool().Draw(t, "marked anew")) {
+		scatter(t, c, rapid.Bool().Draw(t, "tidy"))
+	}
+	d := &drawn{ix: read(t, c.Body())}
+	d.client = breakpoint.Client(d.ix)
+	d.in = breakpoint.Input{Index: d.ix, Frontier: -1}
+	in := d.ix.Messages
+	if far {
+		in = in[:(len(in)+1)/2]
+	}
+	switch rapid.SampledFrom([]string{"message", "message", "anywhere", "none"}).Draw(t, "frontier") {
+	case "anywhere":
+		d.in.Frontier = int32(rapid.IntRange(0, d.ix.Len()-1).Draw(t, "at"))
+	case "message":
+		if m := rapid.SampledFrom(in).Draw(t, "at"); m.First < m.Last {
+			d.in.Frontier = d.ix.SeqOf(m.Last - 1)
+		}
+	}
+	holding := rapid.Bool().Draw(t, "holding")
+	for i := range d.ix.Results {
+		if holding && rapid.IntRange(0, 5).Draw(t, "held") == 5 {
+			d.in.Held = append(d.in.Held, d.ix.SeqOf(d.ix.Results[i].Block))
+		}
+	}
+	plan, err := breakpoint.Decide(&d.in)
+	if err != nil {
+		t.Fatalf("decide: %v", err)
+	}
+	d.plan, d.out = plan, apply(d.ix.Body, plan.Edits)
+	d.after = read(t, d.out)
+	return d
+}
+
+func read(t *rapid.T, body []byte) *transcript.Index {
+	ix, err := transcript.Parse(body, transcript.Anthropic)
+	if err != nil {
+		t.Fatalf("%v in %s", err, body)
+	}
+	return ix
+}
+
+// TestProperties: whatever the body, what is held and where the frontier is, the outbound is the client's body with the
+// markers of the plan, and these keep the law.
+func TestProperties(t *testing.T) {
+	seen := map[string]int{}
+	rapid.Check(t, func(t *rapid.T) {
+		d := draw(t)
+		d.edits(t)
+		d.values(t)
+		d.law(t, seen)
+		d.held(t, seen)
+		d.bridge(t, seen)
+	})
+	t.Logf("%v", seen)
+	for _, what := range []string{"lawful", "unlawful", "accepted", "stripped", "anchored", "kept", "untouched"} {
+		if seen[what] == 0 {
+			t.Errorf("%s: never seen", what)
+		}
+	}
+}
+
+// edits are sorted and disjoint, and there are none if nothing was done.
+func (d *drawn) edits(t *rapid.T) {
+	at := uint32(0)
+	for i, e := range d.plan.Edits {
+		if e.Span.Lo < at || e.Span.Hi < e.Span.Lo || i > 0 && e.Span == d.plan.Edits[i-1].Span {
+			t.Fatalf("edits overlap or are not sorted: %v", d.plan.Edits)
+		}
+		at = e.Span.Hi
+	}
+	if d.plan.Stripped+d.plan.Anchored+d.plan.Kept == 0 && !bytes.Equal(d.out, d.ix.Body) {
+		t.Fatalf("nothing was done, but the body changed by %v", d.plan.Edits)
+	}
+}
+
+// values: without its markers the outbound means what the client's body means, and it has exactly the plan's markers.
+func (d *drawn) values(t *rapid.T) {
+	if diff := cmp.Diff(unmarked(t, d.ix.Body), unmarked(t, d.out)); diff != "" {
+		t.Fatalf("something besides markers changed: %s", diff)
+	}
+	marks := breakpoint.Client(d.after)
+	if len(marks) != len(d.plan.Marks) {
+		t.Fatalf("%d markers, planned %d in %s", len(marks), len(d.plan.Marks), d.out)
+	}
+	for i, m := range marks {
+		if p := d.plan.Marks[i]; m.Seq != p.Seq || m.TTL != p.TTL {
+			t.Fatalf("marker %d at %d for %v, planned at %d for %v", i, m.Seq, m.TTL, p.Seq, p.TTL)
+		}
+	}
+}
+
+// unmarked decodes a body and takes every cache_control out that marks, or could mark, something.
+func unmarked(t *rapid.T, body []byte) any {
+	var v any
+	if err := json.Unmarshal(body, &v); err != nil {
+		t.Fatalf("%v in %s", err, body)
+	}
+	return strip(v)
+}
+
+func strip(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		delete(v, "cache_control")
+		for k := range v {
+			v[k] = strip(v[k])
+		}
+	case []any:
+		for i := range v {
+			v[i] = strip(v[i])
+		}
+	}
+	return v
+}
+
+// law: what breaks no rule of the provider breaks none afterwards, and no body gets worse.
+func (d *drawn) law(t *rapid.T, seen map[string]int) {
+	before, after := faults(d.ix), faults(d.after)
+	if len(before) == 0 {
+		seen["lawful"]++
+	} else {
+		seen["unlawful"]++
+	}
+	for _, f := range after {
+		if !slices.Contains(before, f) {
+			t.Fatalf("%s in %s", f, d.out)
+		}
+	}
+	if len(d.plan.Edits) > 0 && accepted(d.ix.Body) == nil {
+		seen["accepted"]++
+		if err := accepted(d.out); err != nil {
+			t.Fatalf("the provider refuses: %v", err)
+		}
+	}
+	if n := len(d.plan.Marks); n > len(d.client)+1 {
+		t.Fatalf("%d markers became %d", len(d.client), n)
+	}
+}
+
+// accepted asks a simulated provider, which reads bodies in its own way.
+func accepted(body []byte) error {
+	r := simprovider.New(simprovider.Options{}).Call(body, http.Header{"X-Api-Key": {"k"}}, time.Date(2026, 11, 1, 9, 0, 0, 0, time.UTC))
+	if r.Status != http.StatusOK {
+		return r.Err
+	}
+	return nil
+}
+
+// faults are the rules of the provider that a body's markers break.
+func faults(ix *transcript.Index) (list []string) {
+	count, short := 0, false
+	add := func(f string) {
+		if !slices.Contains(list, f) {
+			list = append(list, f)
+		}
+	}
+	each := func(ttl time.Duration) {
+		if count++; count > 4 {
+			add("more than four markers")
+		}
+		if short && ttl == time.Hour {
+			add("1h behind 5m")
+		}
+		short = short || ttl != time.Hour
+	}
+	for n := range int32(ix.Len()) {
+		for _, m := range ix.Markers {
+			if m.Seq == n && m.Nested {
+				each(m.TTL)
+				add("a marker inside a block")
+			}
+		}
+		b := ix.Seq(n)
+		if b.Marker < 0 {
+			continue
+		}
+		each(ix.Markers[b.Marker].TTL)
+		if b.Kind == transcript.Thinking {
+			add("a marker on thinking")
+		}
+		if b.Empty {
+			add("a marker on empty text")
+		}
+	}
+	if ix.TopMarker {
+		each(ix.TopTTL)
+	}
+	return list
+}
+
+// held: a hold leaves no marker at or behind the earliest held block and puts one before it; or it touches nothing.
+func (d *drawn) held(t *rapid.T, seen map[string]int) {
+	seen["stripped"] += min(d.plan.Stripped, 1)
+	seen["anchored"] += d.plan.Anchored
+	if d.plan.Anchored > 0 && d.plan.Stripped == 0 {
+		t.Fatalf("anchored without stripping")
+	}
+	if d.plan.Stripped == 0 {
+		return
+	}
+	first := slices.Min(d.in.Held)
+	before := d.client[:0:0]
+	for _, m := range d.client {
+		if m.Seq < first {
+			before = append(before, m)
+		}
+	}
+	if len(d.client)-len(before) != d.plan.Stripped {
+		t.Fatalf("%d of %d markers at or behind the held block were stripped", d.plan.Stripped, len(d.client)-len(before))
+	}
+	last := int32(-1)
+	for _, m := range d.plan.Marks {
+		if m.Seq >= first {
+			t.Fatalf("a marker at %d, held from %d on", m.Seq, first)
+		}
+		last = m.Seq
+	}
+	for n := last + 1; n < first; n++ {
+		if b := d.ix.Seq(n); b.Markable() && string(bytes.TrimSpace(b.Raw.Of(d.ix.Body)[1:b.Raw.Len()-1])) != "" && n >= int32(len(d.ix.Head)) {
+			t.Fatalf("the last marker is at %d, but block %d may carry it too", last, n)
+		}
+	}
+}
+
+// bridge: a frontier that could be bridged has a marker within reach.
+func (d *drawn) bridge(t *rapid.T, seen map[string]int) {
+	seen["kept"] += d.plan.Kept
+	f := d.in.Frontier
+	if d.plan.Kept > 0 && len(d.plan.Marks) == len(d.client)-d.plan.Stripped+d.plan.Anchored {
+		seen["taken over"]++
+	}
+	if d.plan.Kept+d.plan.Stripped == 0 {
+		seen["untouched"]++
+	}
+	if f < int32(len(d.ix.Head)) {
+		if d.plan.Kept > 0 {
+			t.Fatalf("a bridge without a frontier in the messages")
+		}
+		return
+	}
+	near, behind, room := false, false, len(d.client) < 4
+	for i, m := range d.plan.Marks {
+		if m.Seq >= f {
+			behind = true
+			near = near || positions(d.ix, f, m.Seq) <= 18
+		}
+		room = room || m.Seq >= int32(len(d.ix.Head)) && i < len(d.plan.Marks)-1
+	}
+	fits := d.ix.Seq(f).Markable() && len(bytes.TrimSpace(d.ix.Seq(f).Raw.Of(d.ix.Body))) > 2
+	if behind && !near && fits && room && !slices.ContainsFunc(d.ix.Markers, func(m transcript.Marker) bool { return m.Nested }) && len(d.client) <= 4 {
+		t.Fatalf("frontier %d is out of reach of %+v", f, d.plan.Marks)
+	}
+	if d.plan.Kept > 0 && !slices.ContainsFunc(d.plan.Marks, func(m breakpoint.Mark) bool { return m.Seq == f }) {
+		t.Fatalf("kept %d, but none at the frontier", d.plan.Kept)
+	}
+}
+
+// positions counts how far b lies behind a as the provider does.
+func positions(ix *transcript.Index, a, b int32) (n int) {
+	for a < b {
+		kind := ix.Seq(a).Kind
+		a++
+		if same := ix.Seq(a).Kind == kind; !same || kind != transcript.ToolUse && kind != transcript.ToolResult {
+			n++
+		}
+	}
+	return n
+}
