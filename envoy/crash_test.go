@@ -16,91 +16,89 @@ import (
 type worker struct {
 	*agent
 
-	seen    map[string]string // contents that ever stood for others, by call id
-	decided int               // requests that shortened more than those before
-	passed  int               // requests that tidemark did not answer
+	all  []*exchange
+	up   []bool            // the program ran all the while
+	seen map[string]string // contents that ever stood for others, by call id
 }
 
-// outdate adds a read and the edit that outdates it.
-func (w *worker) outdate(round int) {
-	path := fmt.Sprintf("file%d.go", round)
-	w.step(reads(path, 40))
-	w.step(edits(path))
-}
-
-// send sends the conversation as it is. What tidemark answers must keep everything that ever stood shortened; what it does not
-// answer must arrive as it was sent.
-func (w *worker) send(t *testing.T, p *product) *exchange {
+// turn plays one turn. up says that the program runs all the while.
+func (w *worker) turn(t *testing.T, p *product, up bool, uses ...use) {
 	t.Helper()
-	x := p.send(t, w.request("/v1/messages")).ok(t)
-	if p.Access(t, x.id)["outcome"] == nil {
-		w.passed++
-		return x.untouched(t)
+	w.step(uses...)
+	w.all = append(w.all, p.send(t, w.request("/v1/messages")).ok(t))
+	w.up = append(w.up, up)
+}
+
+// judge goes through all turns: what tidemark answered must keep everything that ever stood shortened, what it did not answer must
+// have arrived as it was sent. It returns the number of requests that shortened more than before, and of those that passed.
+func (w *worker) judge(t *testing.T, p *product) (decided, passed int) {
+	t.Helper()
+	for i, x := range w.all {
+		if p.Access(t, x.id)["outcome"] == nil {
+			x.untouched(t)
+			passed++
+			if w.up[i] {
+				t.Errorf("request %s passed tidemark, which was there", x.id)
+			}
+			continue
+		}
+		x.keeps(t, w.seen)
+		if len(x.shortened) > len(w.seen) {
+			decided++
+		}
+		maps.Copy(w.seen, x.shortened)
 	}
-	x.keeps(t, w.seen)
-	if len(x.shortened) > len(w.seen) {
-		w.decided++
+	return decided, passed
+}
+
+// workers play turns together.
+type workers []*worker
+
+func (all workers) turn(t *testing.T, p *product, up bool, uses ...use) {
+	t.Helper()
+	var group sync.WaitGroup
+	for _, w := range all {
+		group.Go(func() { w.turn(t, p, up, uses...) })
 	}
-	maps.Copy(w.seen, x.shortened)
-	return x
+	group.Wait()
 }
 
 // TestKill kills the program while requests of several sessions are on their way, each of which would decide something, at
 // another moment in every round. Nothing that was ever forwarded shortened may come back in another form.
 func TestKill(t *testing.T) {
 	p := newProduct(t, "")
-	var all []*worker
+	var all workers
 	for i := range 6 {
 		all = append(all, &worker{agent: newAgent(fmt.Sprintf("worker%d", i)), seen: map[string]string{}})
 	}
-	together := func() {
-		var group sync.WaitGroup
-		for _, w := range all {
-			group.Go(func() { w.send(t, p) })
-		}
-		group.Wait()
-	}
-	together()
 	for round := range 2 * len(all) {
+		path := fmt.Sprintf("file%d.go", round)
+		all.turn(t, p, true, reads(path, 40))
+		all.turn(t, p, true, edits(path))
 		for _, w := range all {
-			w.outdate(round)
 			w.pause(cold)
 		}
-		arrived := p.after(round % (len(all) + 1))
-		p.tidemark.SetClock(t, all[0].at)
-		killed := make(chan struct{})
+		arrived, killed := p.after(round%(len(all)+1)), make(chan struct{})
 		go func() { defer close(killed); <-arrived; p.tidemark.Kill(t) }()
-		together()
+		all.turn(t, p, false, runs(5))
 		<-killed
 		if round%4 == 0 { // an outage of some turns
-			for _, w := range all {
-				w.step(runs(5))
-				p.send(t, w.request("/v1/messages")).ok(t).untouched(t)
-			}
+			all.turn(t, p, false, runs(5))
+			all.turn(t, p, false, runs(5))
 		}
 		p.tidemark.Start(t)
-		for _, w := range all {
-			w.step(runs(5))
-		}
-		passed := total(all, func(w *worker) int { return w.passed })
-		together()
-		if n := total(all, func(w *worker) int { return w.passed }) - passed; n != 0 {
-			t.Errorf("round %d: tidemark is back and %d requests passed it", round, n)
-		}
+		all.turn(t, p, true, runs(5))
 	}
-	decided, passed := total(all, func(w *worker) int { return w.decided }), total(all, func(w *worker) int { return w.passed })
+	decided, passed := 0, 0
+	for _, w := range all {
+		d, n := w.judge(t, p)
+		decided, passed = decided+d, passed+n
+	}
 	t.Logf("%d requests decided something, %d passed a dead tidemark", decided, passed)
 	if decided == 0 || passed == 0 {
 		t.Error("the kills prove nothing")
 	}
 	p.recoverable(t, all)
-}
-
-func total(all []*worker, of func(*worker) int) (n int) {
-	for _, w := range all {
-		n += of(w)
-	}
-	return n
 }
 
 // after returns a channel that is closed when the provider has seen n more requests.
@@ -121,7 +119,7 @@ func (p *product) after(n int) <-chan struct{} {
 var originalID = regexp.MustCompile(` · id ([0-9a-f]{24})\]`)
 
 // recoverable opens the state of the killed program and demands the original of every marker that ever left.
-func (p *product) recoverable(t *testing.T, all []*worker) {
+func (p *product) recoverable(t *testing.T, all workers) {
 	t.Helper()
 	p.tidemark.Kill(t)
 	db, err := badgerdb.Open(p.tidemark.State, badgerdb.Options{})

@@ -2,6 +2,7 @@ package pipeline_test
 
 import (
 	"os"
+	"regexp"
 	"testing"
 	"time"
 
@@ -43,13 +44,24 @@ func scenario(t *rapid.T, c *pipeline.Config) *world {
 	return w
 }
 
+var digits = regexp.MustCompile(`[0-9]+`)
+
 // tally sums up scenarios, so that a run that proves nothing fails.
-type tally struct{ scenarios, requests, refused, moves, made, held, excused int }
+type tally struct {
+	scenarios, requests, refused, moves, made, held, excused int
+	reasons                                                  map[string]int
+}
 
 func (c *tally) add(w *world) {
 	c.scenarios++
 	c.requests += w.n + 1
 	c.refused += w.refused
+	for _, r := range w.reasons {
+		if c.reasons == nil {
+			c.reasons = map[string]int{}
+		}
+		c.reasons[digits.ReplaceAllString(r, "N")]++
+	}
 	c.moves += w.moves
 	c.made += w.made
 	c.held += w.held

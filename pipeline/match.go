@@ -60,12 +60,31 @@ func (p *pass) find(branches []*state.Branch) match {
 		return match{kind: KindNew}
 	}
 	if len(all) > 1 && !p.bound {
-		for i := range all {
-			p.measure(&all[i])
-		}
+		p.compete(all)
 	}
 	best := slices.MaxFunc(all, better(p.bound))
 	return match{branch: best.b, shared: best.shared, kind: p.continuation(best)}
+}
+
+// compete measures contenders, those first whose entries could reach deepest. One that could not beat what was measured is
+// not measured: with many branches of a long session that would be most of the work.
+func (p *pass) compete(all []contender) {
+	could := func(c *contender) (cells int32) {
+		for i := range c.b.Entries {
+			if e := &c.b.Entries[i]; !e.Assumed && p.live(e) {
+				cells = max(cells, e.Cells)
+			}
+		}
+		return cells
+	}
+	slices.SortStableFunc(all, func(a, b contender) int { return cmp.Compare(could(&b), could(&a)) })
+	best := int32(0)
+	for i := range all {
+		if c := &all[i]; best == 0 || could(c) >= best {
+			p.measure(c)
+			best = max(best, c.exact)
+		}
+	}
 }
 
 // measure finds how deep in the messages the branch's replay of the body meets live entries of the branch. What is known

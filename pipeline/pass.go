@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/filters"
@@ -245,22 +244,17 @@ func (p *pass) branch(ctx context.Context) error {
 		}
 		return nil
 	}
-	adopted := false
 	if p.m.kind == KindNew && p.last >= 0 {
-		others, _, err := p.e.related(ctx, p.sess.key, p.chain, p.r.Now)
-		if err != nil && p.gate == "" {
-			return fall(filters.StoreUnavailable, err)
-		}
-		if m := p.find(others); m.branch != nil && m.shared >= 2 {
-			p.m, adopted = m, true
+		if err := p.adopt(ctx); err != nil {
+			return err
 		}
 	}
-	switch {
-	case p.m.kind == KindNew || p.m.kind == KindFork || adopted:
+	switch p.m.kind {
+	case KindNew, KindFork:
 		if !p.sess.room(p.r.Now) {
 			return p.full()
 		}
-		p.b = p.fork(adopted)
+		p.b = p.fork()
 	default:
 		p.b = p.m.branch.Clone()
 		p.b.Key = p.key
@@ -273,8 +267,28 @@ func (p *pass) branch(ctx context.Context) error {
 		p.gate, p.o.Gate = filters.Retry, filters.Retry
 		p.o.Gates[FilterGate{Gate: filters.Retry}]++
 	}
-	p.must = carries(p.b) && (adopted || p.m.kind == KindFork || p.m.kind == KindRekey)
+	p.must = carries(p.b) && (p.b.Version == 0 || p.m.kind == KindFork || p.m.kind == KindRekey)
 	p.assume()
+	return nil
+}
+
+// adopt takes over what other sessions of the tenant know of the same conversation: clients resume under a new session id,
+// and the provider's cache knows no sessions.
+func (p *pass) adopt(ctx context.Context) error {
+	others, _, err := p.e.related(ctx, p.sess.key, p.chain, p.r.Now)
+	if err != nil && p.gate == "" {
+		return fall(filters.StoreUnavailable, err)
+	}
+	for _, o := range others {
+		if !p.sess.room(p.r.Now) {
+			break
+		}
+		b := o.Clone()
+		b.Version, b.Commit = 0, 0 // nothing of it is stored under this session
+		p.sess.put(b)
+		p.sess.dirty[b.ID] = true
+	}
+	p.m = p.find(p.sess.branches)
 	return nil
 }
 
@@ -298,7 +312,7 @@ func (p *pass) full() error {
 }
 
 // fork makes the branch of this body: a copy of the one that it forks from, cut at the last message in common.
-func (p *pass) fork(adopted bool) *state.Branch {
+func (p *pass) fork() *state.Branch {
 	b := &state.Branch{ID: p.id, Key: p.key}
 	from := p.m.branch
 	if from == nil {
@@ -307,9 +321,6 @@ func (p *pass) fork(adopted bool) *state.Branch {
 	c := from.Clone()
 	c.ID, c.Version, c.Parent, c.Key, c.Requests, c.Moves = b.ID, 0, from.ID, p.key, 0, 0
 	p.o.Parent = from.ID
-	if adopted && p.m.kind != KindFork {
-		return c
-	}
 	n := p.m.shared
 	c.Chain = c.Chain[:n]
 	c.Entries = cache.Clip(from.Entries, n)
@@ -328,11 +339,7 @@ func (p *pass) assume() {
 	if p.last < 0 {
 		return
 	}
-	known := p.sess.branches
-	if p.m.branch != nil {
-		known = append(slices.Clone(known), p.m.branch) // it may be of another session
-	}
-	if p.m.branch == nil || p.unseen(known) && p.last >= p.m.shared {
+	if p.m.branch == nil || p.unseen(p.sess.branches) && p.last >= p.m.shared {
 		p.b.Entries = cache.Assume(p.b.Entries, p.last, p.assumedTTL(), p.r.Now)
 	}
 }

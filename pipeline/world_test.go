@@ -82,6 +82,7 @@ type world struct {
 	made       int
 	held       int
 	refused    int
+	reasons    []string
 	// outage: a request went past tidemark in the midst of a session. What it did to the cache nobody could know, so a loss
 	// after it is counted, not a violation of its own.
 	outage   bool
@@ -228,6 +229,7 @@ func (w *world) send(ev *simagent.Event) {
 	}
 	if before.Status != http.StatusOK {
 		w.refused++
+		w.reasons = append(w.reasons, before.Err.Error())
 		return
 	}
 	if peek > after.Usage.Read {

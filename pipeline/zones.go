@@ -184,11 +184,11 @@ func (p *pass) breakpoints() error {
 	return nil
 }
 
-// frontier is the block at which the branch's previous outbound carried its last marker, if the prefix there is the same
-// now, else -1.
+// frontier is the block at which the branch's previous outbound carried its last marker, if the prefix there is the same now
+// and the provider may still hold it, else -1.
 func (p *pass) frontier() int32 {
 	f := p.b.Frontier
-	if f.Cells <= 0 || p.out == nil || int(f.Cells) >= len(p.out.ids) || p.out.ids[f.Cells] != f.ID {
+	if f.Cells <= 0 || f.Cells > p.k || p.out == nil || int(f.Cells) >= len(p.out.ids) || p.out.ids[f.Cells] != f.ID {
 		return -1
 	}
 	seq, ok := slices.BinarySearch(p.layout.cell, f.Cells)

@@ -144,6 +144,11 @@ func Play(seed uint64, fixed Features, n int) ([]Event, Features) {
 	a.ttl = pick(a.r, "5m", "5m", "5m", "1h", "mixed")
 	a.pauses = pick(a.r, "few", "many", "edge")
 	maps.Copy(a.f, fixed)
+	if a.f["bound"] && a.f["think"] && !a.f["drop"] { // then a client that changed what it had sent would be refused for ever
+		for _, name := range []string{"micro", "compact", "merge", "inter", "volatile", "flipsys", "toolchg", "mswitch"} {
+			a.f[name] = false
+		}
+	}
 	if drawn := 8 + a.r.IntN(38); n == 0 {
 		n = drawn
 	}
