@@ -4,10 +4,13 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/http"
 	"regexp"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/tidemark-dev/tidemark/state/badgerdb"
 )
@@ -145,33 +148,108 @@ func (p *product) recoverable(t *testing.T, all workers) {
 // TestDown: without tidemark traffic flows as it was sent, with it the replay goes on where it was.
 func TestDown(t *testing.T) {
 	p := newProduct(t, "")
-	for name, way := range ways {
-		t.Run(name, func(t *testing.T) {
-			a := newAgent("down-" + way.proto[5:6] + way.path[1:3])
-			send := func() *exchange {
-				r := a.request(way.path)
-				r.http2 = way.http2
-				return p.send(t, r).ok(t)
+	for _, http2 := range []bool{false, true} {
+		d := p.outage(t, way{path: bufferedPath, http2: http2})
+		for _, end := range []func(testing.TB){p.tidemark.Kill, p.tidemark.Stop} {
+			end(t)
+			d.down(t)
+			p.tidemark.Start(t)
+			d.back(t)
+		}
+	}
+}
+
+// healthChecks let Envoy know that tidemark is down before a request finds out.
+const healthChecks = `
+    health_checks: [{timeout: 1s, interval: 0.1s, no_traffic_interval: 0.1s, unhealthy_threshold: 1, healthy_threshold: 1, grpc_health_check: {}}]
+    common_lb_config: {healthy_panic_threshold: {value: 0}}
+`
+
+// TestDownDuplex: in full duplex Envoy gives the body away before it knows whether tidemark is there, so it fails open only while
+// health checks have told it. Until then a request fails or arrives as it was sent, nothing between.
+func TestDownDuplex(t *testing.T) {
+	p := newProduct(t, "")
+	p.through(t, func(config string) string {
+		const next = "    # One stream per request in flight"
+		return strings.Replace(config, next, healthChecks[1:]+next, 1)
+	})
+	healthy := func(want int64) {
+		t.Helper()
+		for deadline := time.Now().Add(10 * time.Second); p.Stat(t, "cluster.tidemark.membership_healthy") != want; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("Envoy does not see that %d tidemarks are healthy", want)
 			}
-			a.step(reads("a.go", 100))
-			a.step(edits("a.go"))
-			send()
-			a.pause(cold)
-			a.step(runs(5))
-			before := send()
-			if len(before.shortened) != 1 {
-				t.Fatalf("%d reads are shortened", len(before.shortened))
-			}
-			for _, end := range []func(testing.TB){p.tidemark.Kill, p.tidemark.Stop} {
-				end(t)
-				for range 3 {
-					a.step(runs(5))
-					p.expect(t, send().untouched(t), "outcome", nil)
-				}
-				p.tidemark.Start(t)
-				a.step(runs(5))
-				p.expect(t, send().keeps(t, before.shortened), "outcome", "replayed")
-			}
-		})
+		}
+		p.post(t, &request{path: "/off/v1/messages"}, "") // behind it the worker knows what the main thread has seen
+	}
+	for _, http2 := range []bool{false, true} {
+		healthy(1)
+		d := p.outage(t, way{path: duplexPath, http2: http2})
+		p.tidemark.Kill(t)
+		d.unnoticed(t)
+		healthy(0)
+		d.down(t)
+		p.tidemark.Start(t)
+		healthy(1)
+		d.back(t)
+	}
+}
+
+// outage is a session with a shortened read, in which tidemark goes away.
+type outage struct {
+	*product
+
+	agent  *agent
+	way    way
+	before map[string]string
+}
+
+func (p *product) outage(t *testing.T, w way) *outage {
+	t.Helper()
+	d := &outage{product: p, agent: newAgent(fmt.Sprint("outage", w.http2)), way: w}
+	d.agent.step(reads("a.go", 100))
+	d.agent.step(edits("a.go"))
+	d.turn(t)
+	d.agent.pause(cold)
+	if d.before = d.turn(t).shortened; len(d.before) != 1 {
+		t.Fatalf("%d reads are shortened", len(d.before))
+	}
+	return d
+}
+
+func (d *outage) request() *request {
+	d.agent.step(runs(5))
+	r := d.agent.request(d.way.path)
+	r.http2 = d.way.http2
+	return r
+}
+
+func (d *outage) turn(t *testing.T) *exchange {
+	t.Helper()
+	return d.send(t, d.request()).ok(t)
+}
+
+func (d *outage) down(t *testing.T) {
+	t.Helper()
+	for range 3 {
+		d.expect(t, d.turn(t).untouched(t), "outcome", nil)
+	}
+}
+
+func (d *outage) back(t *testing.T) {
+	t.Helper()
+	d.expect(t, d.turn(t).keeps(t, d.before), "outcome", "replayed")
+}
+
+// unnoticed sends a request that Envoy cannot let pass any more.
+func (d *outage) unnoticed(t *testing.T) {
+	t.Helper()
+	x := &exchange{id: d.tick(t, d.agent.at), sent: d.request().body}
+	status, answer := d.post(t, &request{path: d.way.path, body: x.sent, http2: d.way.http2}, x.id)
+	if status == http.StatusOK {
+		d.receipt(t, x)
+		x.untouched(t)
+	} else if reply := d.provider.reply(x.id); status != http.StatusInternalServerError || reply != nil {
+		t.Errorf("status %d, %q, the provider answered %q", status, answer, reply)
 	}
 }

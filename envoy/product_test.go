@@ -68,7 +68,7 @@ var start = time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC)
 // newProduct starts everything. config is the server's.
 func newProduct(t *testing.T, config string) *product {
 	t.Helper()
-	p := &product{provider: &provider{sim: simprovider.New(simprovider.Options{}), replies: map[string][]byte{}}}
+	p := &product{provider: &provider{sim: simprovider.New(simprovider.Options{}), replies: map[string][]byte{}, protos: map[string]string{}}}
 	p.tidemark = envoytest.NewTidemark(t, config)
 	p.tidemark.SetClock(t, start)
 	p.tidemark.Start(t)
@@ -90,6 +90,7 @@ type provider struct {
 
 	mu      sync.Mutex
 	replies map[string][]byte
+	protos  map[string]string
 }
 
 func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -99,12 +100,11 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	reply := httptest.NewRecorder()
 	demo.Provider(p.sim).ServeHTTP(reply, r)
 	p.mu.Lock()
-	p.replies[r.Header.Get("x-request-id")] = reply.Body.Bytes()
+	p.replies[r.Header.Get("x-request-id")], p.protos[r.Header.Get("x-request-id")] = reply.Body.Bytes(), r.Proto
 	p.mu.Unlock()
 	for k, v := range reply.Header() {
 		w.Header()[k] = v
 	}
-	w.Header().Set("x-proto", r.Proto)
 	w.WriteHeader(reply.Code)
 	_, _ = w.Write(reply.Body.Bytes()) // a client that went away is its own affair
 }
@@ -152,12 +152,24 @@ func (x *exchange) cached() int { return x.usage.Read + x.usage.Write5m + x.usag
 // breakpoints may have changed on the way; else the test fails, and send returns what there is.
 func (p *product) send(t *testing.T, r *request) *exchange {
 	t.Helper()
-	id := p.tick(t, r.at)
-	x := &exchange{id: id, sent: r.body}
+	x := &exchange{id: p.tick(t, r.at), sent: r.body}
+	var answer []byte
+	x.status, answer = p.post(t, r, x.id)
+	if reply := p.provider.reply(x.id); !bytes.Equal(answer, reply) {
+		t.Errorf("%s: the client got status %d and %q, the provider answered %q", r.path, x.status, clip(answer), clip(reply))
+		return x
+	}
+	p.receipt(t, x)
+	return x
+}
+
+// post sends a request and returns the answer, status 0 if there is none.
+func (p *product) post(t *testing.T, r *request, id string) (status int, answer []byte) {
+	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.URL(r.path), bytes.NewReader(r.body))
 	if err != nil {
 		t.Error(err)
-		return x
+		return 0, nil
 	}
 	for k, v := range map[string]string{
 		"content-type": "application/json", "x-api-key": r.key, "x-claude-code-session-id": r.session, "x-request-id": id,
@@ -173,17 +185,13 @@ func (p *product) send(t *testing.T, r *request) *exchange {
 	res, err := p.clients[r.http2].Do(req)
 	if err != nil {
 		t.Errorf("%s: %v", r.path, err)
-		return x
+		return 0, nil
 	}
 	defer func() { _ = res.Body.Close() }()
-	answer, err := io.ReadAll(res.Body)
-	x.status, x.proto = res.StatusCode, res.Header.Get("x-proto")
-	if err != nil || !bytes.Equal(answer, p.provider.reply(id)) {
-		t.Errorf("%s: the client got status %d and %q, %v, the provider answered %q", r.path, x.status, clip(answer), err, clip(p.provider.reply(id)))
-		return x
+	if answer, err = io.ReadAll(res.Body); err != nil {
+		t.Errorf("%s: %v", r.path, err)
 	}
-	p.receipt(t, x)
-	return x
+	return res.StatusCode, answer
 }
 
 // tick sets the clock and returns the id of the next request.
@@ -209,6 +217,9 @@ func (p *product) receipt(t *testing.T, x *exchange) {
 		return
 	}
 	r := all[i]
+	p.provider.mu.Lock()
+	x.proto = p.provider.protos[x.id]
+	p.provider.mu.Unlock()
 	x.out, x.usage, x.prompt, x.cost = r.Body, r.Usage, r.Prompt, p.provider.sim.Cost(r)
 	var err error
 	if x.shortened, x.marked, err = compare(x.sent, x.out); err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tidemark-dev/tidemark/filters"
+	"github.com/tidemark-dev/tidemark/internal/gen"
 	"github.com/tidemark-dev/tidemark/pipeline"
 	"github.com/tidemark-dev/tidemark/pipeline/transcript"
 	"github.com/tidemark-dev/tidemark/state/memory"
@@ -340,8 +342,14 @@ func TestInvariant09_PrefixBinding(t *testing.T) {
 			w.act()
 			conv := w.lines[w.cur].Clone()
 			conv.Model = rapid.SampledFrom([]string{plainModel, "claude-fable-5-2", "us.anthropic.claude-opus-5-5-v1:0"}).Draw(t, "model")
+			drops := conv.Model != plainModel && rapid.Bool().Draw(t, "drop_block")
+			if drops {
+				conv.Extra = append(slices.Clone(conv.Extra), gen.Member{Key: "thinking", Value: gen.Object{
+					{Key: "block_binding", Value: gen.Object{{Key: "prefix_mismatch_behavior", Value: "drop_block"}}},
+				}})
+			}
 			s := w.send(conv.Body())
-			if conv.Model == plainModel {
+			if conv.Model == plainModel || drops {
 				continue
 			}
 			bound++

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -43,12 +42,7 @@ func NewTidemark(tb testing.TB, config string) *Tidemark {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	_ = l.Close()
-	p := &Tidemark{Addr: l.Addr().String(), State: filepath.Join(dir, "state"), dir: dir, config: config}
+	p := &Tidemark{Addr: "unix:" + filepath.Join(dir, "socket"), State: filepath.Join(dir, "state"), dir: dir, config: config}
 	tb.Cleanup(func() {
 		p.Kill(tb)
 		if tb.Failed() {
