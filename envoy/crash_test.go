@@ -162,7 +162,7 @@ func TestDown(t *testing.T) {
 // healthChecks let Envoy know that tidemark is down before a request finds out.
 const healthChecks = `
     health_checks: [{timeout: 1s, interval: 0.1s, no_traffic_interval: 0.1s, unhealthy_threshold: 1, healthy_threshold: 1, grpc_health_check: {}}]
-    common_lb_config: {healthy_panic_threshold: {value: 0}}
+    common_lb_config: {healthy_panic_threshold: {value: 0}, update_merge_window: 0s}
 `
 
 // TestDownDuplex: in full duplex Envoy gives the body away before it knows whether tidemark is there, so it fails open only while

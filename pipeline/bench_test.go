@@ -106,6 +106,7 @@ func BenchmarkWarm(b *testing.B) {
 }
 
 func warm(b *testing.B, known bool) {
+	b.Helper()
 	c, e := config(b, ""), newEngine(b, false)
 	ctx := context.Background()
 	e.Request(ctx, ask(session(298), c, epoch))

@@ -135,9 +135,10 @@ func unmark(blocks []Block) {
 }
 
 // unmarked is the block without breakpoints. What it shares with clones is copied.
-func (b Block) unmarked() Block {
-	b.Marker, b.Members = NoMarker, b.Members.unmarked()
-	return b
+func (b *Block) unmarked() Block {
+	c := *b
+	c.Marker, c.Members = NoMarker, b.Members.unmarked()
+	return c
 }
 
 func (o Object) unmarked() Object {

@@ -1,6 +1,9 @@
 package gen
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Source gives random numbers from 0 to n-1. A *rand.Rand of math/rand/v2 is one.
 type Source interface{ IntN(n int) int }
@@ -89,7 +92,7 @@ func (m *Maker) Turn(c *Conversation) {
 	if m.chance(2) {
 		said.Blocks = append(said.Blocks, m.written(Text(m.text(60))))
 	}
-	var answers []Block
+	answers := make([]Block, 0, 4)
 	for range [...]int{1, 1, 1, 2, 4, 0}[m.s.IntN(6)] {
 		call, answer := m.exchange()
 		said.Blocks, answers = append(said.Blocks, call), append(answers, answer)
@@ -163,7 +166,7 @@ func (m *Maker) Edit(c *Conversation) string {
 		}
 	}
 	if msg.Role == "user" {
-		msg.Blocks = append(msg.Blocks[:len(msg.Blocks):len(msg.Blocks)], m.written(Text(m.text(30))))
+		msg.Blocks = append(slices.Clip(msg.Blocks), m.written(Text(m.text(30))))
 		return "text added"
 	}
 	c.Truncate(c.Ends()[0])

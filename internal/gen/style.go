@@ -83,7 +83,7 @@ func (s style) place(n int) int {
 	return r.n(n + 1)
 }
 
-// escapes reports whether a character that may stand as it is is escaped.
+// escapes reports whether a character that need not be is escaped.
 func (s style) escapes(c rune, r *rng) bool {
 	switch s.escaping {
 	case ascii:

@@ -194,13 +194,14 @@ func keepPrevious(p *Plan, in *Input) {
 	}
 	bridge := Mark{Seq: f, TTL: marks[next].TTL, marker: -1} // the next one's TTL keeps the order of TTLs
 	if len(marks) < MaxMarkers {
-		p.Marks, p.Kept = append(marks, bridge), 1
+		marks = append(marks, bridge)
+		p.Marks, p.Kept = marks, 1
 		return
 	}
 	first := slices.IndexFunc(marks, func(m Mark) bool { return m.Seq >= int32(len(ix.Head)) && m.marker >= 0 && !m.nested })
 	if first >= 0 && first < len(marks)-1 {
-		marks = slices.Delete(marks, first, first+1)
-		p.Marks, p.Kept = append(marks, bridge), 1
+		marks = append(slices.Delete(marks, first, first+1), bridge)
+		p.Marks, p.Kept = marks, 1
 	}
 }
 

@@ -67,7 +67,8 @@ func (p *parser) block(msg int32, depth int) (Block, error) {
 	b := Block{Raw: Span{uint32(lo), uint32(p.i)}, Msg: msg, Marker: m.marker, Call: -1, Result: -1, null: m.null}
 	if msg >= 0 {
 		p.locate(from, msg, len(p.ix.Blocks))
-		return b, p.classify(&b, &m)
+		err = p.classify(&b, &m)
+		return b, err
 	}
 	p.locate(from, msg, len(p.ix.system))
 	if p.word(m.at[blkType]) == "text" {

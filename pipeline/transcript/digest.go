@@ -56,7 +56,8 @@ func (ix *Index) Digest(h *Hasher) {
 			ix.digestBlock(h, &area[i])
 		}
 	}
-	buf := append(ix.scratch[:0], ix.Model...)
+	buf := ix.scratch[:0]
+	buf = append(buf, ix.Model...)
 	for i := range ix.Head {
 		if b := &ix.Head[i]; b.Counts() {
 			buf = append(append(buf, ix.Area(b)), b.Hash[:]...)

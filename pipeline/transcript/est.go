@@ -152,7 +152,7 @@ var estSteps = func() (t [rows][columns]estStep) {
 // machine and in every version that has the same EstVersion.
 func Est(text string) int {
 	sum, run := 0, uint16(classPunct*maxRun)
-	for i := 0; i < len(text); i++ {
+	for i := range len(text) {
 		step := estSteps[run%rows][classes[text[i]]%columns]
 		sum, run = sum+int(step.weight), step.next
 	}

@@ -3,6 +3,7 @@ package transcript
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 	"unsafe"
@@ -269,8 +270,8 @@ func (ix *Index) SeqOf(block int32) int32 { return block + int32(len(ix.Head)) }
 
 // LastAssistant is the number of the last assistant message, -1 without one.
 func (ix *Index) LastAssistant() int32 {
-	for i := len(ix.Messages) - 1; i >= 0; i-- {
-		if ix.Messages[i].Role == Assistant {
+	for i, m := range slices.Backward(ix.Messages) {
+		if m.Role == Assistant {
 			return int32(i)
 		}
 	}

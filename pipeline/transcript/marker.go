@@ -27,7 +27,7 @@ func (p *parser) marker(key Span, depth int) (m Marker, ok bool, err error) {
 	if p.peek() == '{' {
 		m, err = p.markerObject(depth)
 		ok = err == nil
-	} else if err = p.null(depth); err != nil {
+	} else if err := p.null(depth); err != nil {
 		return m, false, err
 	}
 	m.Value = Span{uint32(lo), uint32(p.i)}

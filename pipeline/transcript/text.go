@@ -98,6 +98,7 @@ func AppendQuoted(dst []byte, text string) []byte {
 // ResultText is the text of a result: its string, or its text blocks joined by line feeds. It may alias the body.
 func (ix *Index) ResultText(r *Result) string {
 	switch r.Form {
+	case NoContent, StrangeForm:
 	case StringForm:
 		return ix.str(r.Content)
 	case TextForm, MixedForm:
