@@ -206,7 +206,7 @@ type outage struct {
 
 func (p *product) outage(t *testing.T, w way) *outage {
 	t.Helper()
-	d := &outage{product: p, agent: newAgent(fmt.Sprint("outage", w.http2)), way: w}
+	d := &outage{product: p, agent: newAgent("outage-" + strings.NewReplacer("/", "-", ".", "-").Replace(fmt.Sprint(w.path, w.http2))), way: w}
 	d.agent.step(reads("a.go", 100))
 	d.agent.step(edits("a.go"))
 	d.turn(t)

@@ -279,11 +279,12 @@ func compare(sent, out []byte) (shortened map[string]string, marked bool, err er
 	if bytes.Equal(sent, out) {
 		return nil, false, nil
 	}
-	var a, b any
-	if err := json.Unmarshal(sent, &a); err != nil {
+	a, err := decode(sent)
+	if err != nil {
 		return nil, false, fmt.Errorf("a body that is no JSON was changed: %w", err)
 	}
-	if err := json.Unmarshal(out, &b); err != nil {
+	b, err := decode(out)
+	if err != nil {
 		return nil, false, fmt.Errorf("the outbound is no JSON: %w", err)
 	}
 	d := difference{calls: map[string]bool{}}
@@ -300,6 +301,12 @@ func compare(sent, out []byte) (shortened map[string]string, marked bool, err er
 		return shortened, false, fmt.Errorf("bytes outside of results differ, at %d", differ(restored, sent))
 	}
 	return shortened, d.marks, nil
+}
+
+func decode(body []byte) (v any, err error) {
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.UseNumber()
+	return v, d.Decode(&v)
 }
 
 // difference is what may differ between two bodies.

@@ -112,6 +112,16 @@ func (e *Env) Access(tb testing.TB, id string) map[string]any {
 	return nil
 }
 
+// Logged waits until the access log holds a text.
+func (e *Env) Logged(tb testing.TB, text string) {
+	tb.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !strings.Contains(e.access.String(), text); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			tb.Fatalf("the access log does not hold %q", text)
+		}
+	}
+}
+
 // Client returns an HTTP client that speaks HTTP/2 with prior knowledge, or HTTP/1.1. It changes no header on its own.
 func Client(tb testing.TB, http2 bool) *http.Client {
 	tb.Helper()

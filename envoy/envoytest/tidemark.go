@@ -23,12 +23,12 @@ import (
 type Tidemark struct {
 	Addr  string // of the ext_proc service, the same after every start
 	State string // the state directory
+	Clock string // file that holds the time; SetClock writes it
 
-	admin  string // of the admin endpoints, after a start
-	dir    string
-	config string
-	cmd    *exec.Cmd
-	log    buffer
+	admin string // of the admin endpoints, after a start
+	dir   string
+	cmd   *exec.Cmd
+	log   buffer
 }
 
 // ready is how long the program may take to start or to end.
@@ -42,7 +42,8 @@ func NewTidemark(tb testing.TB, config string) *Tidemark {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	p := &Tidemark{Addr: "unix:" + filepath.Join(dir, "socket"), State: filepath.Join(dir, "state"), dir: dir, config: config}
+	p := &Tidemark{Addr: "unix:" + filepath.Join(dir, "socket"), dir: dir}
+	p.State, p.Clock = p.file("state"), p.file("clock")
 	tb.Cleanup(func() {
 		p.Kill(tb)
 		if tb.Failed() {
@@ -65,7 +66,7 @@ func (p *Tidemark) SetClock(tb testing.TB, now time.Time) {
 	tb.Helper()
 	next := p.file("clock.next") // renamed, so that the program never reads half of it
 	err := os.WriteFile(next, []byte(strconv.FormatInt(now.UnixNano(), 10)), 0o600)
-	if err := errors.Join(err, os.Rename(next, p.file("clock"))); err != nil {
+	if err := errors.Join(err, os.Rename(next, p.Clock)); err != nil {
 		tb.Fatal(err)
 	}
 }
@@ -74,7 +75,7 @@ func (p *Tidemark) SetClock(tb testing.TB, now time.Time) {
 func (p *Tidemark) Start(tb testing.TB) {
 	tb.Helper()
 	logged := len(p.log.String())
-	p.cmd = exec.Command(Program(tb), "demo-filter", "--clock", p.file("clock"), "--config", p.file("tidemark.yaml"), "--listen", p.Addr,
+	p.cmd = exec.Command(Program(tb), "demo-filter", "--clock", p.Clock, "--config", p.file("tidemark.yaml"), "--listen", p.Addr,
 		"--admin", "127.0.0.1:0", "--state", p.State)
 	p.cmd.Stderr = &p.log
 	p.cmd.Env = append(os.Environ(), "TIDEMARK_DRAIN_DELAY=0s", "TIDEMARK_DEADLINE=4s") // a busy machine must not decide what a test shows

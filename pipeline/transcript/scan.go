@@ -9,8 +9,9 @@ import (
 
 // scanner walks JSON strictly: it accepts what encoding/json accepts, and nothing else.
 type scanner struct {
-	b []byte
-	i int
+	b   []byte
+	i   int
+	key []byte // the last key that was written with escapes
 }
 
 // fault is an error with a place. It never quotes the body.
@@ -286,7 +287,8 @@ func (k *seen) find(s *scanner, key Span, names func(string) int) (int, error) {
 	raw := s.inside(key)
 	n := names(raw)
 	if n < 0 && strings.IndexByte(raw, '\\') >= 0 {
-		n = names(unquote(raw))
+		s.key = appendUnquoted(s.key[:0], raw)
+		n = names(view(s.key))
 	}
 	if n < 0 {
 		return unknownKey, nil

@@ -10,17 +10,22 @@ import (
 // unquote returns the text inside a valid string literal. Without escapes it is raw itself. A lone surrogate becomes
 // U+FFFD: the text is for looking at; what is forwarded or hashed is always the raw span.
 func unquote(raw string) string {
-	i := strings.IndexByte(raw, '\\')
-	if i < 0 {
+	if strings.IndexByte(raw, '\\') < 0 {
 		return raw
 	}
-	out := make([]byte, 0, len(raw))
-	for i >= 0 {
+	return view(appendUnquoted(make([]byte, 0, len(raw)), raw))
+}
+
+// appendUnquoted appends the text inside a valid string literal.
+func appendUnquoted(out []byte, raw string) []byte {
+	for {
+		i := strings.IndexByte(raw, '\\')
+		if i < 0 {
+			return append(out, raw...)
+		}
 		out = append(out, raw[:i]...)
 		out, raw = unescape(out, raw[i:])
-		i = strings.IndexByte(raw, '\\')
 	}
-	return view(append(out, raw...))
 }
 
 // opening is the text of the first n bytes, or a few less, of what stands inside a valid string literal.
