@@ -64,7 +64,7 @@ func (a *agent) step(uses ...use) {
 	for _, u := range uses {
 		a.calls++
 		id := fmt.Sprintf("toolu_%s_%d", a.name, a.calls)
-		input, text := u.call(a, id)
+		input, text := u.call(id)
 		a.texts[id] = text
 		if u.tool == "Read" {
 			a.reads = append(a.reads, id)
@@ -77,7 +77,7 @@ func (a *agent) step(uses ...use) {
 	a.at = a.at.Add(12 * time.Second)
 }
 
-func (u use) call(a *agent, id string) (input gen.Object, text string) {
+func (u use) call(id string) (input gen.Object, text string) {
 	switch u.tool {
 	case "Bash":
 		input = gen.Object{{Key: "command", Value: u.path}}

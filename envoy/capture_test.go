@@ -65,8 +65,8 @@ func captures(t *testing.T, client string) (all []captured) {
 }
 
 // TestCaptures plays recorded sessions of real clients turn by turn, in both body modes and over both protocols, with pauses in
-// which the provider forgets. No request may be refused that is not refused anyway, and those that tidemark does not change
-// must arrive byte for byte.
+// which the provider forgets. No request may be refused that is not refused anyway, those that tidemark does not change must
+// arrive byte for byte, and none may read less from the cache than it would if it were sent straight to the provider.
 func TestCaptures(t *testing.T) {
 	p := newProduct(t, "")
 	for _, client := range []string{"claude", "opencode"} {
@@ -96,8 +96,12 @@ func (p *product) replay(t *testing.T, all []captured, w way) (moved int) {
 		}
 		path, _ := strings.CutSuffix(w.path, "/v1/messages")
 		x := p.send(t, &request{path: path + c.path, key: "sk-" + t.Name(), at: at, body: c.body, http2: w.http2, header: c.header})
-		if status := direct(straight, &c, at); x.status != http.StatusOK && x.status != status {
-			t.Errorf("%s: status %d, sent straight to the provider %d", c.name, x.status, status)
+		plain := direct(straight, &c, at)
+		if x.status != http.StatusOK && x.status != plain.Status {
+			t.Errorf("%s: status %d, sent straight to the provider %d", c.name, x.status, plain.Status)
+		}
+		if n := plain.Prompt - plain.Usage.Read; x.uncached() > n {
+			t.Errorf("%s: %d tokens were not read from the cache, sent straight %d", c.name, x.uncached(), n)
 		}
 		for call := range contents(c.body) {
 			if was := before[call]; was != "" && x.shortened[call] != was {
@@ -125,16 +129,16 @@ func (p *product) replay(t *testing.T, all []captured, w way) (moved int) {
 	return moved
 }
 
-// direct is the status that a provider answers to a recorded request that is sent to it directly.
-func direct(sim *simprovider.Sim, c *captured, at time.Time) int {
+// direct is what a provider sees of a recorded request that is sent to it directly.
+func direct(sim *simprovider.Sim, c *captured, at time.Time) simprovider.Received {
 	r := httptest.NewRequest(http.MethodPost, c.path, bytes.NewReader(c.body))
 	for k, v := range c.header {
 		r.Header.Set(k, v)
 	}
 	r.Header.Set("x-sim-now", at.Format(time.RFC3339Nano))
-	w := httptest.NewRecorder()
-	sim.ServeHTTP(w, r)
-	return w.Code
+	sim.ServeHTTP(httptest.NewRecorder(), r)
+	all := sim.Requests()
+	return all[len(all)-1]
 }
 
 // TestRandomAgents plays random agents (forks, retries, subagents, side calls, compaction, parallel turns, thinking, kill -9 of
@@ -181,16 +185,16 @@ func (g *game) play(events []simagent.Event) {
 	g.t.Helper()
 	var with, without []*exchange
 	for i := range events {
-		switch e := &events[i]; e.Kind {
-		case simagent.Restart:
+		e := &events[i]
+		if e.Kind == simagent.Restart {
 			g.killed++
 			g.tidemark.Kill(g.t)
 			g.tidemark.SetClock(g.t, e.At)
 			g.tidemark.Start(g.t)
-		case simagent.Send:
-			with = append(with, g.event(e, g.way))
-			without = append(without, g.event(e, way{path: "/off/v1/messages", http2: g.way.http2}))
+			continue
 		}
+		with = append(with, g.event(e, g.way))
+		without = append(without, g.event(e, way{path: "/off/v1/messages", http2: g.way.http2}))
 	}
 	var bill, plain float64
 	for i, x := range with {
@@ -210,7 +214,7 @@ func (g *game) play(events []simagent.Event) {
 	}
 }
 
-// event sends one event of a random agent along a route.
+// event sends one request of a random agent along a route.
 func (g *game) event(e *simagent.Event, w way) *exchange {
 	g.t.Helper()
 	r := &request{

@@ -1,9 +1,29 @@
 package pipeline
 
+import (
+	"slices"
+
+	"github.com/tidemark-dev/tidemark/pipeline/breakpoint"
+	"github.com/tidemark-dev/tidemark/pipeline/transcript"
+	"github.com/tidemark-dev/tidemark/state"
+)
+
 // Forget drops what is in memory, as a restart would; what was not flushed is lost.
 func (e *Engine) Forget() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.sessions.Purge()
 	clear(e.dirty)
+}
+
+// ProveDeep reads an outbound again as a move does: against the decisions and the markers that its edits stand for.
+func ProveDeep(ix *transcript.Index, h *transcript.Hasher, edits []Edit, marks []breakpoint.Mark, out []byte) error {
+	o := &outbound{layout: newLayout(ix, h)}
+	for _, e := range edits {
+		i := slices.IndexFunc(ix.Results, func(r transcript.Result) bool { return r.Content.Len() > 0 && r.Content == e.Span })
+		if i >= 0 {
+			o.set(int32(i), &state.Decision{Content: e.Text, Out: ix.Replaced(h, &ix.Results[i], e.Text)})
+		}
+	}
+	return o.proveDeep(out, &breakpoint.Plan{Marks: marks})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/tidemark-dev/tidemark/pipeline/breakpoint"
+	"github.com/tidemark-dev/tidemark/pipeline/cache"
 	"github.com/tidemark-dev/tidemark/pipeline/transcript"
 )
 
@@ -62,7 +63,7 @@ func Prove(ix *transcript.Index, edits []Edit, out []byte) error {
 	r := 0
 	for i := range edits {
 		e := &edits[i]
-		if e.Span.Lo < at || e.Span.Hi < e.Span.Lo || int(e.Span.Hi) > len(ix.Body) {
+		if e.Span.Lo < at || e.Span.Hi < e.Span.Lo || int(e.Span.Hi) > len(ix.Body) || i > 0 && e.Span == edits[i-1].Span {
 			return fmt.Errorf("%w: edit %d overlaps", errProof, i)
 		}
 		at = e.Span.Hi
@@ -84,30 +85,35 @@ func Prove(ix *transcript.Index, edits []Edit, out []byte) error {
 	return nil
 }
 
+// sameForm reports whether text is a JSON value of the result's form that is not empty: a string for a string, a list of one
+// text block for a list.
 func sameForm(r *transcript.Result, text []byte) bool {
-	if len(text) < 2 || !gjson.ValidBytes(text) {
-		return false
-	}
 	switch r.Form {
 	case transcript.StringForm:
-		return text[0] == '"' && !bytes.Equal(text, []byte(`""`))
 	case transcript.TextForm:
-		return text[0] == '['
+		var opens, closes bool
+		text, opens = bytes.CutPrefix(text, []byte(`[{"type":"text","text":`))
+		text, closes = bytes.CutSuffix(text, []byte("}]"))
+		if !opens || !closes {
+			return false
+		}
 	default:
 		return false
 	}
+	return len(text) > 2 && text[0] == '"' && text[len(text)-1] == '"' && gjson.ValidBytes(text)
 }
 
-// isMarkerEdit reports whether an edit takes off one marker, or adds one before the brace that closes a block.
+// isMarkerEdit reports whether an edit takes off one marker, or adds one before the brace that closes a block which may
+// carry it and does not yet.
 func isMarkerEdit(ix *transcript.Index, e *Edit) bool {
 	if len(e.Text) == 0 {
 		return slices.ContainsFunc(ix.Markers, func(m transcript.Marker) bool { return m.Cut == e.Span })
 	}
-	if e.Span.Len() != 0 || !bytes.HasPrefix(e.Text, []byte(`,"cache_control":{`)) || !gjson.ValidBytes(e.Text[len(`,"cache_control":`):]) {
+	if text := string(e.Text); e.Span.Len() != 0 || text != breakpoint.Text(cache.Short) && text != breakpoint.Text(cache.Long) {
 		return false
 	}
 	i, ok := slices.BinarySearchFunc(ix.Blocks, e.Span.Hi+1, func(b transcript.Block, hi uint32) int { return cmp.Compare(b.Raw.Hi, hi) })
-	return ok && !ix.Blocks[i].Virtual && ix.Body[e.Span.Hi] == '}'
+	return ok && ix.Blocks[i].Marker < 0 && breakpoint.Markable(ix, ix.SeqOf(int32(i)))
 }
 
 // proveDeep parses the outbound again and compares it with what was planned: the same messages and blocks with the same

@@ -38,19 +38,12 @@ const ready = 20 * time.Second
 // says, the addresses and the state directory are the test's own.
 func NewTidemark(tb testing.TB, config string) *Tidemark {
 	tb.Helper()
-	dir, err := os.MkdirTemp("", "tidemark") // the path of a socket must be short
-	if err != nil {
-		tb.Fatal(err)
-	}
-	p := &Tidemark{Addr: "unix:" + filepath.Join(dir, "socket"), dir: dir}
-	p.State, p.Clock = p.file("state"), p.file("clock")
+	p := &Tidemark{dir: tb.TempDir()}
+	p.Addr, p.State, p.Clock = "unix:"+p.file("socket"), p.file("state"), p.file("clock")
 	tb.Cleanup(func() {
 		p.Kill(tb)
 		if tb.Failed() {
 			tb.Logf("tidemark logged:\n%s", p.log.String())
-		}
-		if err := os.RemoveAll(dir); err != nil {
-			tb.Error(err)
 		}
 	})
 	if err := os.WriteFile(p.file("tidemark.yaml"), []byte(config), 0o600); err != nil {
@@ -75,7 +68,7 @@ func (p *Tidemark) SetClock(tb testing.TB, now time.Time) {
 func (p *Tidemark) Start(tb testing.TB) {
 	tb.Helper()
 	logged := len(p.log.String())
-	p.cmd = exec.Command(Program(tb), "demo-filter", "--clock", p.Clock, "--config", p.file("tidemark.yaml"), "--listen", p.Addr,
+	p.cmd = exec.CommandContext(context.Background(), Program(tb), "demo-filter", "--clock", p.Clock, "--config", p.file("tidemark.yaml"), "--listen", p.Addr,
 		"--admin", "127.0.0.1:0", "--state", p.State)
 	p.cmd.Stderr = &p.log
 	p.cmd.Env = append(os.Environ(), "TIDEMARK_DRAIN_DELAY=0s", "TIDEMARK_DEADLINE=4s") // a busy machine must not decide what a test shows
@@ -177,7 +170,7 @@ var program = sync.OnceValues(func() (path string, err error) {
 		return "", err
 	}
 	path = filepath.Join(programDir, "tidemark")
-	cmd := exec.Command("go", "build", "-buildvcs=false", "-o", path, "./cmd/tidemark")
+	cmd := exec.CommandContext(context.Background(), "go", "build", "-buildvcs=false", "-o", path, "./cmd/tidemark")
 	cmd.Dir = filepath.Join(filepath.Dir(self), "..", "..")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build tidemark: %w\n%s", err, out)

@@ -82,15 +82,16 @@ func Client(ix *transcript.Index) []Mark {
 		m := &ix.Markers[i]
 		marks = append(marks, Mark{Seq: m.Seq, TTL: m.TTL, nested: m.Nested, marker: int32(i)})
 	}
-	slices.SortStableFunc(marks, func(a, b Mark) int { return cmp.Or(cmp.Compare(a.Seq, b.Seq), nestedFirst(a, b)) })
-	if !ix.TopMarker {
-		return marks
-	}
-	for n := int32(ix.Len()) - 1; n >= 0; n-- {
-		if b := ix.Seq(n); b.Kind != transcript.Thinking && !b.Empty {
-			return append(marks, Mark{Seq: n, TTL: ix.TopTTL, top: true, marker: -1})
+	if ix.TopMarker {
+		n := int32(ix.Len()) - 1
+		for n >= 0 && (ix.Seq(n).Kind == transcript.Thinking || ix.Seq(n).Empty) {
+			n--
+		}
+		if n >= 0 {
+			marks = append(marks, Mark{Seq: n, TTL: ix.TopTTL, top: true, marker: -1})
 		}
 	}
+	slices.SortStableFunc(marks, func(a, b Mark) int { return cmp.Or(cmp.Compare(a.Seq, b.Seq), nestedFirst(a, b)) })
 	return marks
 }
 
@@ -121,17 +122,17 @@ func CanHoldAt(ix *transcript.Index, seq int32) HoldGate {
 	if ix.TopMarker {
 		return Automatic
 	}
-	last := int32(-1)
+	marked := false
 	for i := range ix.Markers {
 		if m := &ix.Markers[i]; m.Seq >= seq {
 			if m.Nested {
 				return NestedMarker
 			}
-			last = m.Seq
+			marked = true
 		}
 	}
 	switch {
-	case last < 0:
+	case !marked:
 		return NoMarker
 	case len(ix.Markers) > MaxMarkers || anchor(ix, seq) < 0:
 		return NoAnchor
@@ -142,16 +143,16 @@ func CanHoldAt(ix *transcript.Index, seq int32) HoldGate {
 // anchor is the last block of the messages before seq that may carry a marker, -1 if there is none.
 func anchor(ix *transcript.Index, seq int32) int32 {
 	for n := seq - 1; n >= int32(len(ix.Head)); n-- {
-		if markable(ix, n) {
+		if Markable(ix, n) {
 			return n
 		}
 	}
 	return -1
 }
 
-// markable reports whether a marker of ours may be put on a block. The provider knows no block without members, and there
-// the comma before ours would make no JSON.
-func markable(ix *transcript.Index, n int32) bool {
+// Markable reports whether a block may carry a marker of ours. The provider knows no block without members, and there the
+// comma before ours would make no JSON.
+func Markable(ix *transcript.Index, n int32) bool {
 	b := ix.Seq(n)
 	return b.Markable() && len(bytes.TrimSpace(ix.Body[b.Raw.Lo+1:b.Raw.Hi-1])) > 0
 }
@@ -183,11 +184,10 @@ func hold(p *Plan, in *Input) {
 // enough behind it to find the entry that was written there. It takes a free slot, or that of the first message marker.
 func keepPrevious(p *Plan, in *Input) {
 	ix, f := in.Index, in.Frontier
-	if f < int32(len(ix.Head)) || !markable(ix, f) {
+	if f < int32(len(ix.Head)) || !Markable(ix, f) {
 		return
 	}
-	marks := slices.Clone(p.Marks)
-	slices.SortStableFunc(marks, func(a, b Mark) int { return cmp.Compare(a.Seq, b.Seq) })
+	marks := p.Marks
 	next := slices.IndexFunc(marks, func(m Mark) bool { return m.Seq >= f })
 	if next < 0 || !far(ix, f, marks[next].Seq) {
 		return
@@ -198,8 +198,8 @@ func keepPrevious(p *Plan, in *Input) {
 		p.Marks, p.Kept = marks, 1
 		return
 	}
-	first := slices.IndexFunc(marks, func(m Mark) bool { return m.Seq >= int32(len(ix.Head)) && m.marker >= 0 && !m.nested })
-	if first >= 0 && first < len(marks)-1 {
+	first := slices.IndexFunc(marks, func(m Mark) bool { return m.Seq >= int32(len(ix.Head)) && !m.nested })
+	if first >= 0 && first < len(marks)-1 { // the last one, which may be ours or automatic, never makes room
 		marks = append(slices.Delete(marks, first, first+1), bridge)
 		p.Marks, p.Kept = marks, 1
 	}
@@ -230,7 +230,7 @@ func lawful(ix *transcript.Index, marks, client []Mark) bool {
 		return false
 	}
 	for _, m := range marks {
-		if m.marker < 0 && !m.top && !markable(ix, m.Seq) {
+		if m.marker < 0 && !m.top && !Markable(ix, m.Seq) {
 			return false
 		}
 	}
@@ -261,7 +261,7 @@ func edits(ix *transcript.Index, client, marks []Mark) []Edit {
 	for _, m := range marks {
 		if m.marker < 0 && !m.top {
 			at := ix.Seq(m.Seq).Raw.Hi - 1 // before the brace that closes the block
-			out = append(out, Edit{Span: transcript.Span{Lo: at, Hi: at}, Text: `,"cache_control":` + Value(m.TTL)})
+			out = append(out, Edit{Span: transcript.Span{Lo: at, Hi: at}, Text: Text(m.TTL)})
 		}
 	}
 	slices.SortFunc(out, func(a, b Edit) int {
@@ -270,10 +270,10 @@ func edits(ix *transcript.Index, client, marks []Mark) []Edit {
 	return out
 }
 
-// Value is the JSON of a marker of ours.
-func Value(ttl time.Duration) string {
+// Text is a marker of ours as it is put before the brace that closes a block.
+func Text(ttl time.Duration) string {
 	if ttl >= time.Hour {
-		return `{"type":"ephemeral","ttl":"1h"}`
+		return `,"cache_control":{"type":"ephemeral","ttl":"1h"}`
 	}
-	return `{"type":"ephemeral"}`
+	return `,"cache_control":{"type":"ephemeral"}`
 }

@@ -1,6 +1,7 @@
 package breakpoint_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -96,6 +97,16 @@ var fourInUse = []placement{
 		want: "system.0 5m, system.1 5m, messages.0.content.0 5m, messages.1.content.19 5m",
 	},
 	{
+		name: "a hold that needs no anchor makes room", body: "system: text* text*; user: text; assistant: text×19 call*; user: result*",
+		held: "messages.2.content.0", frontier: "messages.0.content.0", did: breakpoint.Plan{Stripped: 1, Kept: 1},
+		want: "system.0 5m, system.1 5m, messages.0.content.0 5m, messages.1.content.19 5m",
+	},
+	{
+		name: "an anchor never makes room", body: "system: text* text*; user: text; assistant: text×19 call think*; user: result*",
+		held: "messages.2.content.0", frontier: "messages.0.content.0", did: breakpoint.Plan{Stripped: 1, Anchored: 1, Kept: 1},
+		want: "system.0 5m, system.1 5m, messages.0.content.0 5m, messages.1.content.19 5m",
+	},
+	{
 		name: "what is held takes two markers", body: "system: text* text*; user: text; assistant: call; user: result*; assistant: call; user: result*",
 		held: "messages.2.content.0", want: "system.0 5m, system.1 5m, messages.1.content.0 5m", did: breakpoint.Plan{Stripped: 2, Anchored: 1},
 	},
@@ -108,6 +119,10 @@ var mixedTTLs = []placement{
 	},
 	{
 		name: "the anchor takes the TTL of the first marker behind it", body: "system: text*1h; user: text; assistant: call; user: result*1h text*",
+		held: "messages.2.content.0", want: "system.0 1h, messages.1.content.0 1h", did: breakpoint.Plan{Stripped: 2, Anchored: 1},
+	},
+	{
+		name: "a later marker inside a block comes later", body: "system: text*1h; user: text; assistant: call; user: result*1h nested",
 		held: "messages.2.content.0", want: "system.0 1h, messages.1.content.0 1h", did: breakpoint.Plan{Stripped: 2, Anchored: 1},
 	},
 	{
@@ -142,8 +157,12 @@ var automatic = []placement{
 		frontier: "messages.0.content.0", want: "system.0 1h, messages.0.content.0 1h, 1h", did: bridged,
 	},
 	{
-		name: "a bridge in the room of a message marker", body: "top: *; system: text* text*; user: text; assistant: text×19*; user: text",
+		name: "a bridge in the room of a message marker", body: "top: *; system: text* text*; user: text; assistant: text×19 text*; user: text",
 		frontier: "messages.0.content.0", want: "system.0 5m, system.1 5m, messages.0.content.0 5m, 5m", did: bridged,
+	},
+	{
+		name: "a bridge in the room of the first marker of all", body: "top: *; user: text* text; assistant: text×19 text* text*; user: text",
+		frontier: "messages.0.content.1", want: "messages.0.content.1 5m, messages.1.content.19 5m, messages.1.content.20 5m, 5m", did: bridged,
 	},
 	{
 		name: "its own marker never makes room", body: "top: *; system: text* text* text*; user: text; assistant: text×19; user: text",
@@ -199,6 +218,7 @@ var unfit = []placement{
 		name: "a bridge on the first block of the messages", body: "system: text; user: text×20 text*", frontier: "messages.0.content.0",
 		want: "messages.0.content.0 5m, messages.0.content.20 5m", did: bridged,
 	},
+	{name: "no bridge where a marker stands", body: "user: text* text×19 text*", frontier: "messages.0.content.0", want: "messages.0.content.0 5m, messages.0.content.20 5m"},
 	{name: "no bridge without a frontier", body: "user: text×20 text*", want: "messages.0.content.20 5m"},
 	{name: "no bridge without a marker behind", body: "system: text*; user: text*; user: text×20", frontier: "messages.1.content.0", want: "system.0 5m, messages.0.content.0 5m"},
 	{name: "no bridge without any marker", body: "user: text×20", frontier: "messages.0.content.0"},
@@ -208,7 +228,7 @@ var unfit = []placement{
 		want: "system.0 5m, system.1 5m, system.2 5m, messages.0.content.0 5m, messages.2.content.0 5m",
 	},
 	{
-		name: "a nested marker stands before its block's own", body: "system: text*1h; user: text; assistant: text×19; user: nested1h*",
+		name: "a nested marker stands before its block's own", body: "system: text*1h; user: text; assistant: text×19; user: turned",
 		frontier: "messages.0.content.0", want: "system.0 1h, messages.0.content.0 1h, messages.2.content.0.content.0 1h, messages.2.content.0 5m", did: bridged,
 	},
 }
@@ -303,6 +323,29 @@ func TestCanHoldAt(t *testing.T) {
 		ix := parse(t, write(t, c.body))
 		if got := breakpoint.CanHoldAt(ix, seq(t, ix, "messages.2.content.0")); got != c.want {
 			t.Errorf("%s: %d, want %d", c.body, got, c.want)
+		}
+	}
+}
+
+// TestClient: the markers of a body as it came, in the provider's order; automatic caching counts as one.
+func TestClient(t *testing.T) {
+	for _, c := range []struct{ body, want string }{
+		{"user: text", ""},
+		{"tools: tool*1h; system: text*1h text; user: text; assistant: text; user: text text*", "0 1h0m0s, 1 1h0m0s, 6 5m0s"},
+		{"top: *; user: text", "0 5m0s"},
+		{"top: *1h; system: text*1h; user: text; assistant: call; user: result", "0 1h0m0s, 3 1h0m0s"},
+		{"top: *; user: text; assistant: string", "1 5m0s"},
+		{"top: *; user: text; assistant: text empty think redacted", "1 5m0s"},
+		{"top: *; user: empty think", ""},
+		{"user: text turned", "1 1h0m0s, 1 5m0s"},
+		{"user: nested1h*; user: nested", "0 1h0m0s, 0 5m0s, 1 5m0s"},
+	} {
+		var got []string
+		for _, m := range breakpoint.Client(parse(t, write(t, c.body))) {
+			got = append(got, fmt.Sprintf("%d %v", m.Seq, m.TTL))
+		}
+		if list := strings.Join(got, ", "); list != c.want {
+			t.Errorf("%s: %s, want %s", c.body, list, c.want)
 		}
 	}
 }

@@ -21,9 +21,11 @@ var words = map[string]string{
 	"result":   `"type":"tool_result","tool_use_id":"c","content":"x"`,
 	"nested":   `"type":"tool_result","tool_use_id":"c","content":[{"type":"text","text":"x","cache_control":{"type":"ephemeral"}}]`,
 	"nested1h": `"type":"tool_result","tool_use_id":"c","content":[{"type":"text","text":"x","cache_control":{"type":"ephemeral","ttl":"1h"}}]`,
-	"image":    `"type":"image","source":{"type":"url","url":"u"}`,
-	"null":     `"type":"text","text":"t","cache_control":null`,
-	"bare":     ` `,
+	// A marker inside the block is written after the block's own, but the provider reads it first.
+	"turned": `"cache_control":{"type":"ephemeral"},"type":"tool_result","tool_use_id":"c","content":[{"type":"text","text":"x","cache_control":{"type":"ephemeral","ttl":"1h"}}]`,
+	"image":  `"type":"image","source":{"type":"url","url":"u"}`,
+	"null":   `"type":"text","text":"t","cache_control":null`,
+	"bare":   ` `,
 }
 
 var suffixes = map[string]string{
