@@ -74,7 +74,8 @@ func (all workers) turn(t *testing.T, p *product, up bool, uses ...use) {
 }
 
 // TestKill kills the program while requests of several sessions are on their way, in both body modes and over both protocols, each
-// of which would decide something, at another moment in every round. Nothing that was ever forwarded shortened may come back in another form.
+// of which would decide something, at another moment in every round. Nothing that was ever forwarded shortened may come back in
+// another form.
 func TestKill(t *testing.T) {
 	p := newProduct(t, "")
 	var all workers

@@ -169,6 +169,11 @@ func (p *pass) breakpoints() error {
 	for r := range p.held {
 		in.Held = append(in.Held, p.ix.SeqOf(p.ix.Results[r].Block))
 	}
+	for r := range p.ix.Results {
+		if p.ix.Results[r].NestedMarker && p.out != nil && p.out.decided(int32(r)) {
+			in.Replaced = append(in.Replaced, p.ix.SeqOf(p.ix.Results[r].Block))
+		}
+	}
 	if p.b != nil {
 		in.Frontier = p.frontier()
 	}

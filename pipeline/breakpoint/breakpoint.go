@@ -39,6 +39,8 @@ type Input struct {
 	Index *transcript.Index
 	// Held are the sequence numbers of results held out of the cache.
 	Held []int32
+	// Replaced are the sequence numbers of results whose content is replaced: markers inside it are gone.
+	Replaced []int32
 	// Frontier is the block that carried the last breakpoint of the branch's previous outbound, -1 if there was none or it
 	// does not stand at the same prefix now.
 	Frontier int32
@@ -56,7 +58,7 @@ type Plan struct {
 // Decide places the markers. A body with more of them than the provider accepts is left as it is: it will be refused.
 func Decide(in *Input) (Plan, error) {
 	ix := in.Index
-	client := Client(ix)
+	client := slices.DeleteFunc(Client(ix), func(m Mark) bool { return m.nested && slices.Contains(in.Replaced, m.Seq) })
 	p := Plan{Marks: slices.Clone(client)}
 	if len(client) > MaxMarkers {
 		return p, nil

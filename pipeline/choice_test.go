@@ -1,0 +1,185 @@
+package pipeline_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/internal/gen"
+)
+
+// TestChoice tells which of several branches a body continues: the one under whose decisions the provider most likely holds
+// it.
+func TestChoice(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		play func(s *scene)
+	}{
+		{"the one whose decisions meet what is cached, not the longer one", meetsTheCache},
+		{"what is known counts before what is assumed", knownBeforeAssumed},
+		{"what may be cached counts before what is long", assumedBeforeLong},
+		{"the longer one of two that are cold", longest},
+		{"the latest of two that are cold and as long", latest},
+		{"its own key before a longer one", ownKey},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.play(newScene(t, config(t, ""))) })
+	}
+}
+
+// meetsTheCache: the parent is longer and dead; its fork was marked at a message that the body shares with it.
+func meetsTheCache(s *scene) {
+	k := newTalk().read("a1", "/w/a").read("b1", "/w/b").edit("a2", "/w/a")
+	f := k.copy().edit("b2", "/w/b")
+	s.send(k.read("b3", "/w/b"), isNew, "")
+	s.wait(cold)
+	f.Mark(gen.Short)
+	f.block(6, 0).Marker = gen.Short // as clients do that mark the last two messages of the user
+	s.sendMarked(f, forks, "a1 b1")
+	fork := s.o.Branch
+	s.wait(time.Minute)
+	s.send(k.say("Go on."), forks, "a1 b1") // without a1 and b1 the cached prefix is shorter
+	if s.o.Parent != fork {
+		s.Error("forked from the longer branch")
+	}
+}
+
+// knownBeforeAssumed: the parent's cache is known up to a message, the fork's is assumed further.
+func knownBeforeAssumed(s *scene) {
+	k := newTalk().read("a1", "/w/a").read("b1", "/w/b").edit("a2", "/w/a")
+	s.send(k, isNew, "")
+	s.wait(cold)
+	s.send(k.say("Go on."), goesOn, "a1")
+	parent := s.o.Branch
+	f := k.cut(7).say("Go this way.").say("And this way.") // two turns that nobody has seen
+	s.send(f, forks, "a1")
+	s.send(f.copy().cut(9).say("No, that way."), forks, "a1")
+	s.send(k.cut(9).say("And on."), goesOn, "a1")
+	if s.o.Branch != parent {
+		s.Error("not the branch whose cache is known")
+	}
+}
+
+// assumedBeforeLong: the parent is dead and shares more, but somebody else has sent what the fork has.
+func assumedBeforeLong(s *scene) {
+	k := newTalk().read("a1", "/w/a").read("b1", "/w/b").edit("a2", "/w/a")
+	f := k.copy().say("Go this way.").say("And this way.")
+	s.send(k.read("b2", "/w/b"), isNew, "")
+	s.wait(cold)
+	s.send(f, forks, "")
+	fork := s.o.Branch
+	s.send(k.cut(9).say("Go on."), forks, "")
+	if s.o.Parent != fork {
+		s.Error("forked from the longer branch, which is dead")
+	}
+}
+
+// longest: the shorter branch was used later.
+func longest(s *scene) {
+	k := newTalk().read("a1", "/w/a").read("b1", "/w/b")
+	s.send(k, isNew, "")
+	parent := s.o.Branch
+	s.send(k.cut(3).say("Go this way."), forks, "")
+	s.wait(cold)
+	s.send(k.say("Go on."), goesOn, "")
+	if s.o.Branch != parent {
+		s.Error("another branch")
+	}
+}
+
+// latest: b1 was replaced on the fork alone.
+func latest(s *scene) {
+	k := newTalk().read("a1", "/w/a").read("b1", "/w/b").edit("a2", "/w/a")
+	f := k.copy().read("b2", "/w/b")
+	s.send(k.say("Go on."), isNew, "")
+	s.wait(cold)
+	s.send(f, forks, "a1 b1")
+	s.wait(time.Second)
+	s.wait(cold)
+	s.send(k.cut(7).say("Go that way."), forks, "a1 b1")
+	s.wait(cold)
+	s.send(k.say("And on."), goesOn, "a1")
+	s.wait(cold)
+	s.send(k.cut(7).say("Go elsewhere."), forks, "a1")
+}
+
+// ownKey: the conversation went on under another system prompt and comes back when all is cold.
+func ownKey(s *scene) {
+	k := newTalk().read("a1", "/w/a").read("b1", "/w/b")
+	s.send(k, isNew, "")
+	own := s.o.Branch
+	s.send(k.copy().system("Be brief.").say("Go on."), forks, "")
+	s.wait(cold)
+	s.send(k.say("Go on.").say("And on."), goesOn, "")
+	if s.o.Branch != own {
+		s.Error("another branch")
+	}
+}
+
+// TestFoldedEntries: what a branch has sent before its last 16 breakpoints is remembered as a span, so that a fork from there
+// finds it warm.
+func TestFoldedEntries(t *testing.T) {
+	s := newScene(t, config(t, ""))
+	k := newTalk().read("a1", "/w/a")
+	s.send(k.cut(1), isNew, "")
+	s.send(k, goesOn, "")
+	for i := range 20 {
+		s.wait(10 * time.Second)
+		s.send(k.say(fmt.Sprint("Go on ", i)), goesOn, "")
+	}
+	s.send(k.cut(3).edit("a2", "/w/a"), forks, "") // a1 is stale, but cached
+	s.wait(cold)
+	s.send(k.cut(3).edit("a2", "/w/a").say("Go on."), goesOn, "a1")
+}
+
+// TestHoldsOnForks: a read that is held stays held on a fork behind it; before it there is nothing to hold.
+func TestHoldsOnForks(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		fork func(k *talk) *talk
+		held int
+	}{
+		{"behind the read", func(k *talk) *talk { return k.cut(5).say("Go that way.") }, 1},
+		{"before the read", func(k *talk) *talk { return k.cut(3).say("Go that way.") }, 0},
+		{"before the read, which is there unchanged", func(k *talk) *talk {
+			f := k.cut(5)
+			f.Messages[3].Blocks[0] = gen.Text("Let me look.")
+			return f.say("Go that way.")
+		}, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newScene(t, config(t, "always"))
+			k := newTalk()
+			k.say("Read it.")
+			s.send(k, isNew, "")
+			s.send(k.read("a1", "/w/a"), goesOn, "")
+			if s.o.Held != 1 || s.o.Breakpoints.Stripped != 1 || s.o.Breakpoints.Anchored != 1 {
+				t.Fatalf("held %d, %+v", s.o.Held, s.o.Breakpoints)
+			}
+			s.send(k.copy().say("Go on."), goesOn, "")
+			s.send(c.fork(k), forks, "")
+			if s.o.Held != c.held {
+				t.Errorf("held %d, want %d (gates %v)", s.o.Held, c.held, s.o.Gates)
+			}
+		})
+	}
+}
+
+// TestMarkerInsideReplacedResult: a client that puts a marker inside a result which was replaced before loses neither the
+// replacement nor anything else.
+func TestMarkerInsideReplacedResult(t *testing.T) {
+	s := newScene(t, config(t, ""))
+	k := newTalk().read("a1", "/w/a").edit("a2", "/w/a")
+	k.block(2, 0).Set("content", gen.List{gen.Text("a1\n" + code)})
+	s.send(k, isNew, "")
+	s.wait(cold)
+	s.send(k.say("Go on."), goesOn, "a1")
+	part := gen.Text("a1\n" + code)
+	part.Marker = gen.Short
+	k.say("And on.").Mark(gen.Short)
+	k.block(2, 0).Set("content", gen.List{part})
+	s.sendMarked(k, goesOn, "a1")
+	s.wait(cold)
+	k.read("b1", "/w/b").read("b2", "/w/b").Mark(gen.Short)
+	k.block(2, 0).Set("content", gen.List{part})
+	s.sendMarked(k, goesOn, "a1")
+}
