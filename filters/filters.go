@@ -159,10 +159,7 @@ func (c *Common) Barred(ix *transcript.Index, r *transcript.Result) Gate {
 
 // Small returns BelowMinTokens if the result is under min_tokens.
 func (c *Common) Small(ix *transcript.Index, r *transcript.Result) Gate {
-	if c.MinTokens <= 0 {
-		return ""
-	}
-	if ix.ResultSize(r) < c.MinTokens || transcript.Est(ix.ResultText(r)) < c.MinTokens { // no token is under a byte
+	if c.MinTokens > 0 && !ix.Reaches(r, c.MinTokens) {
 		return BelowMinTokens
 	}
 	return ""

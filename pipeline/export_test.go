@@ -16,6 +16,9 @@ func (e *Engine) Forget() {
 	clear(e.dirty)
 }
 
+// Hasher makes the digests of what the engine stores.
+func (e *Engine) Hasher() *transcript.Hasher { return e.hasher }
+
 // ProveDeep reads an outbound again as a move does: against the decisions and the markers that its edits stand for.
 func ProveDeep(ix *transcript.Index, h *transcript.Hasher, edits []Edit, marks []breakpoint.Mark, out []byte) error {
 	o := &outbound{layout: newLayout(ix, h)}

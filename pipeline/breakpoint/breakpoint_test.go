@@ -92,6 +92,10 @@ var fourInUse = []placement{
 		frontier: "messages.1.content.0", want: "system.0 5m, system.1 5m, messages.0.content.0.content.0 5m, messages.2.content.19 5m",
 	},
 	{
+		name: "nor does one that is alone in the messages", body: "system: text* text* text*; user: text; assistant: text×19; user: nested",
+		frontier: "messages.0.content.0", want: "system.0 5m, system.1 5m, system.2 5m, messages.2.content.0.content.0 5m",
+	},
+	{
 		name: "a hold makes room", body: "system: text* text*; user: text; assistant: text×19 call; user: result* text*",
 		held: "messages.2.content.0", frontier: "messages.0.content.0", did: breakpoint.Plan{Stripped: 2, Anchored: 1, Kept: 1},
 		want: "system.0 5m, system.1 5m, messages.0.content.0 5m, messages.1.content.19 5m",
@@ -327,6 +331,26 @@ func TestCanHoldAt(t *testing.T) {
 	}
 }
 
+// TestReplaced: a marker inside content that is replaced is gone with it: it neither counts nor is taken off.
+func TestReplaced(t *testing.T) {
+	ix := parse(t, write(t, "system: text* text*; user: nested; assistant: text; user: text×19 text*"))
+	in := breakpoint.Input{Index: ix, Frontier: seq(t, ix, "messages.1.content.0"), Replaced: []int32{seq(t, ix, "messages.0.content.0")}}
+	plan, err := breakpoint.Decide(&in)
+	if err != nil || plan.Kept != 1 || len(plan.Marks) != 4 || len(plan.Edits) != 1 {
+		t.Errorf("%+v (%v)", plan, err)
+	}
+	ix = parse(t, write(t, "user: text; assistant: call×2; user: result nested*"))
+	in = breakpoint.Input{Index: ix, Frontier: -1, Held: []int32{seq(t, ix, "messages.2.content.0")}, Replaced: []int32{seq(t, ix, "messages.2.content.1")}}
+	plan, err = breakpoint.Decide(&in)
+	if err != nil || plan.Stripped != 1 || len(plan.Marks) != 1 || len(plan.Edits) != 2 {
+		t.Errorf("%+v (%v)", plan, err)
+	}
+	in.Replaced = []int32{seq(t, ix, "messages.2.content.0")} // another one's marker stays
+	if plan, err = breakpoint.Decide(&in); err != nil || plan.Stripped != 2 {
+		t.Errorf("%+v (%v)", plan, err)
+	}
+}
+
 // TestClient: the markers of a body as it came, in the provider's order; automatic caching counts as one.
 func TestClient(t *testing.T) {
 	for _, c := range []struct{ body, want string }{
@@ -337,6 +361,7 @@ func TestClient(t *testing.T) {
 		{"top: *; user: text; assistant: string", "1 5m0s"},
 		{"top: *; user: text; assistant: text empty think redacted", "1 5m0s"},
 		{"top: *; user: empty think", ""},
+		{"user: twice twice", "0 1h0m0s, 0 5m0s, 1 1h0m0s, 1 5m0s"},
 		{"user: text turned", "1 1h0m0s, 1 5m0s"},
 		{"user: nested1h*; user: nested", "0 1h0m0s, 0 5m0s, 1 5m0s"},
 	} {

@@ -20,6 +20,8 @@ var words = map[string]string{
 	"call":     `"type":"tool_use","id":"c","name":"Read","input":{}`,
 	"result":   `"type":"tool_result","tool_use_id":"c","content":"x"`,
 	"nested":   `"type":"tool_result","tool_use_id":"c","content":[{"type":"text","text":"x","cache_control":{"type":"ephemeral"}}]`,
+	"twice": `"type":"tool_result","tool_use_id":"c","content":[{"type":"text","text":"x","cache_control":{"type":"ephemeral","ttl":"1h"}},` +
+		`{"type":"text","text":"x","cache_control":{"type":"ephemeral"}}]`,
 	"nested1h": `"type":"tool_result","tool_use_id":"c","content":[{"type":"text","text":"x","cache_control":{"type":"ephemeral","ttl":"1h"}}]`,
 	// A marker inside the block is written after the block's own, but the provider reads it first.
 	"turned": `"cache_control":{"type":"ephemeral"},"type":"tool_result","tool_use_id":"c","content":[{"type":"text","text":"x","cache_control":{"type":"ephemeral","ttl":"1h"}}]`,

@@ -120,6 +120,23 @@ func (ix *Index) ResultText(r *Result) string {
 	return ""
 }
 
+// bytesPerToken is more than a token of ordinary text has, escapes included.
+const bytesPerToken = 12
+
+// Reaches reports whether Est of a result's text is at least n. It looks at the beginning alone where that is enough.
+func (ix *Index) Reaches(r *Result, n int) bool {
+	if ix.ResultSize(r) < n { // no token is under a byte
+		return false
+	}
+	if r.Form == StringForm {
+		raw := view(ix.Body[r.Content.Lo+1 : r.Content.Hi-1])
+		if len(raw) > n*bytesPerToken && Est(opening(raw, n*bytesPerToken)) >= n {
+			return true
+		}
+	}
+	return Est(ix.ResultText(r)) >= n
+}
+
 // ResultSize is the length of ResultText in bytes of UTF-8, at most; no text is copied to find it.
 func (ix *Index) ResultSize(r *Result) int {
 	if r.Form == StringForm {
