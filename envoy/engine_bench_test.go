@@ -35,10 +35,17 @@ func (e *either) Request(ctx context.Context, r *pipeline.Request) *pipeline.Out
 	return e.engine.Request(ctx, r)
 }
 
-// BenchmarkEngine sends turns of a session of about 1 MB through Envoy in three ways by turns: without ext_proc, with an
+// BenchmarkEngine sends turns of sessions of about 100 kB and 1 MB through Envoy in three ways by turns: without ext_proc, with an
 // ext_proc that answers at once with the same body, and with the engine, which replays what it decided before. It reports
 // the median of each and, as ratio, what the engine adds over what answering at once adds.
 func BenchmarkEngine(b *testing.B) {
+	b.Run("size-100k", func(b *testing.B) { throughEnvoy(b, 30) })
+	b.Run("size-1m", func(b *testing.B) { throughEnvoy(b, 330) })
+}
+
+// throughEnvoy plays a session that has the given number of turns behind it.
+func throughEnvoy(b *testing.B, behind int) {
+	b.Helper()
 	store, err := badgerdb.Open(b.TempDir(), badgerdb.Options{})
 	if err != nil {
 		b.Fatal(err)
@@ -80,7 +87,7 @@ func BenchmarkEngine(b *testing.B) {
 		return time.Since(began)
 	}
 	maker := gen.New(rand.New(rand.NewPCG(1, 2)), gen.Options{ResultBytes: 2500, Files: 9})
-	conversation := maker.Conversation(230)
+	conversation := maker.Conversation(behind)
 	turn := func() []byte {
 		maker.Turn(conversation)
 		conversation.Unmark()
@@ -90,7 +97,7 @@ func BenchmarkEngine(b *testing.B) {
 	post("/v1/messages", turn())
 	now.Add(3 * 3600)
 	post("/v1/messages", turn()) // a cold move: there is something to replay
-	turns := make([][]byte, 256) // made beforehand, so that making them is no part of what is measured
+	turns := make([][]byte, 200) // made beforehand, so that making them is no part of what is measured
 	for i := range turns {
 		turns[i] = turn()
 	}
