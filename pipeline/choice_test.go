@@ -11,18 +11,27 @@ import (
 // TestChoice tells which of several branches a body continues: the one under whose decisions the provider most likely holds
 // it.
 func TestChoice(t *testing.T) {
+	const bound = "claude-opus-5-5"
 	for _, c := range []struct {
-		name string
-		play func(s *scene)
+		name, model string
+		play        func(s *scene)
 	}{
-		{"the one whose decisions meet what is cached, not the longer one", meetsTheCache},
-		{"what is known counts before what is assumed", knownBeforeAssumed},
-		{"what may be cached counts before what is long", assumedBeforeLong},
-		{"the longer one of two that are cold", longest},
-		{"the latest of two that are cold and as long", latest},
-		{"its own key before a longer one", ownKey},
+		{"the one whose decisions meet what is cached, not the longer one", plainModel, meetsTheCache},
+		{"what is known counts before what is assumed", plainModel, knownBeforeAssumed},
+		{"what may be cached counts before what is long", plainModel, assumedBeforeLong},
+		{"the longer one where nothing is cached", plainModel, longest},
+		{"the longer one, bound", bound, longest},
+		{"the latest of two that are cold and as long", plainModel, latest},
+		{"the latest of two, bound", bound, latestBound},
+		{"its own key before a longer one", plainModel, ownKey},
+		{"its own key before a longer one, bound", bound, ownKey},
+		{"its own key before what is cached, bound", bound, ownAgent},
 	} {
-		t.Run(c.name, func(t *testing.T) { c.play(newScene(t, config(t, ""))) })
+		t.Run(c.name, func(t *testing.T) {
+			s := newScene(t, config(t, ""))
+			s.model = c.model
+			c.play(s)
+		})
 	}
 }
 
@@ -43,17 +52,18 @@ func meetsTheCache(s *scene) {
 	}
 }
 
-// knownBeforeAssumed: the parent's cache is known up to a message, the fork's is assumed further.
+// knownBeforeAssumed: the parent is known to be cached. Its fork, under another system prompt, decided at once and was then
+// sent on by somebody else, so all of it is assumed to be cached.
 func knownBeforeAssumed(s *scene) {
 	k := newTalk().read("a1", "/w/a").read("b1", "/w/b").edit("a2", "/w/a")
 	s.send(k, isNew, "")
-	s.wait(cold)
-	s.send(k.say("Go on."), goesOn, "a1")
 	parent := s.o.Branch
-	f := k.cut(7).say("Go this way.").say("And this way.") // two turns that nobody has seen
-	s.send(f, forks, "a1")
-	s.send(f.copy().cut(9).say("No, that way."), forks, "a1")
-	s.send(k.cut(9).say("And on."), goesOn, "a1")
+	f := k.copy().system("Be brief.").edit("b2", "/w/b")
+	s.send(f, forks, "a1 b1")
+	s.send(f.copy().say("Go on.").say("And on."), goesOn, "a1 b1")
+	back := f.copy()
+	back.System = k.System
+	s.send(back.say("Go that way."), goesOn, "")
 	if s.o.Branch != parent {
 		s.Error("not the branch whose cache is known")
 	}
@@ -73,13 +83,13 @@ func assumedBeforeLong(s *scene) {
 	}
 }
 
-// longest: the shorter branch was used later.
+// longest: the shorter branch was used later, and is alive, but nothing of it in the body is cached.
 func longest(s *scene) {
-	k := newTalk().read("a1", "/w/a").read("b1", "/w/b")
+	k := s.talk().read("a1", "/w/a").read("b1", "/w/b")
 	s.send(k, isNew, "")
 	parent := s.o.Branch
-	s.send(k.cut(3).say("Go this way."), forks, "")
 	s.wait(cold)
+	s.send(k.cut(3).say("Go this way."), forks, "")
 	s.send(k.say("Go on."), goesOn, "")
 	if s.o.Branch != parent {
 		s.Error("another branch")
@@ -102,13 +112,45 @@ func latest(s *scene) {
 	s.send(k.cut(7).say("Go elsewhere."), forks, "a1")
 }
 
+// latestBound: the same where nothing can be decided.
+func latestBound(s *scene) {
+	k := s.talk().read("a1", "/w/a").read("b1", "/w/b")
+	s.send(k, isNew, "")
+	first := s.o.Branch
+	s.send(k.cut(3).say("Go this way."), forks, "")
+	second := s.o.Branch
+	s.send(k.cut(3).say("Go that way."), forks, "")
+	if s.o.Parent != second {
+		s.Error("not forked from the latest branch")
+	}
+	s.send(k, again, "")
+	s.send(k.cut(3).say("Go elsewhere."), forks, "")
+	if s.o.Parent != first {
+		s.Error("not forked from the branch of the retry, the latest")
+	}
+}
+
 // ownKey: the conversation went on under another system prompt and comes back when all is cold.
 func ownKey(s *scene) {
-	k := newTalk().read("a1", "/w/a").read("b1", "/w/b")
+	k := s.talk().read("a1", "/w/a").read("b1", "/w/b")
 	s.send(k, isNew, "")
 	own := s.o.Branch
 	s.send(k.copy().system("Be brief.").say("Go on."), forks, "")
 	s.wait(cold)
+	s.send(k.say("Go on.").say("And on."), goesOn, "")
+	if s.o.Branch != own {
+		s.Error("another branch")
+	}
+}
+
+// ownAgent: on a bound model the branch of the agent counts, however much another one has sent of the same body.
+func ownAgent(s *scene) {
+	k := s.talk().read("a1", "/w/a").read("b1", "/w/b")
+	s.send(k, isNew, "")
+	own := s.o.Branch
+	s.agent = "scout"
+	s.send(k.copy().say("Go on."), forks, "")
+	s.agent = ""
 	s.send(k.say("Go on.").say("And on."), goesOn, "")
 	if s.o.Branch != own {
 		s.Error("another branch")

@@ -2,6 +2,7 @@ package pipeline_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -198,12 +199,33 @@ var otherKeys = []story{
 		f.Model = plainModel
 		s.send(f.say("And on again."), forks, "a1 b1")
 	}},
-	{"nor does it take over a dead branch", func(s *scene, k *talk) {
+	{"nor does it take over a dead branch on which something is in force", func(s *scene, k *talk) {
 		s.wait(cold)
 		f := k.copy()
 		f.Model = "claude-opus-5-5"
 		s.send(f.say("Go on."), forks, "")
 		s.send(k.say("Go on."), goesOn, "a1 b1")
+	}},
+	{"but it does so with an empty one", func(s *scene, _ *talk) {
+		k := newTalk().read("d1", "/w/d")
+		s.session = "empty"
+		s.send(k, isNew, "")
+		s.wait(cold)
+		k.Model = "claude-opus-5-5"
+		s.send(k.say("Go on."), rekeys, "")
+	}},
+	{"a hold is something in force", func(s *scene, _ *talk) {
+		k := newTalk().say("Read it.")
+		s.session, s.c = "held", config(s.T, "always")
+		s.send(k, isNew, "")
+		s.send(k.read("d1", "/w/d"), goesOn, "")
+		f := k.copy()
+		f.Model = "claude-opus-5-5"
+		s.wait(cold)
+		s.send(f.say("Go on."), forks, "")
+		if s.send(k.say("And on."), goesOn, ""); s.o.Held != 1 {
+			s.Errorf("held %d", s.o.Held)
+		}
 	}},
 	{"a subagent has a conversation of its own", func(s *scene, k *talk) {
 		a := newTalk()
@@ -286,6 +308,18 @@ var lostAndFound = []story{
 		s.wait(cold)
 		s.send(k.say("And on again."), goesOn, "a1 b1 c1")
 	}},
+	{"wherever the body left what is known", func(s *scene, k *talk) {
+		s.wait(cold)
+		s.send(k.cut(1).read("x1", "/w/x").edit("x2", "/w/x"), forks, "")
+	}},
+	{"a turn is a run of assistant messages", func(s *scene, k *talk) {
+		s.wait(cold)
+		f := k.copy().edit("c2", "/w/c")
+		said := []gen.Message{{Role: "assistant", Blocks: []gen.Block{gen.Text("First.")}}}
+		heard := []gen.Message{{Role: "user", Blocks: []gen.Block{gen.Text("Mind the budget.")}}}
+		f.Messages = slices.Concat(f.Messages[:11], said, f.Messages[11:], heard)
+		s.send(f, goesOn, "a1 b1 c1")
+	}},
 	{"unless another branch has seen them", func(s *scene, k *talk) {
 		f := k.copy().edit("c2", "/w/c")
 		s.send(f, goesOn, "a1 b1")
@@ -293,7 +327,7 @@ var lostAndFound = []story{
 		k.Messages[10].Blocks = append(k.Messages[10].Blocks, gen.Text("Mind the budget.")) // the same turns behind another message
 		k.Messages = append(k.Messages, f.Messages[11:]...)
 		s.wait(cold)
-		s.send(k, forks, "a1 b1 c1")
+		s.send(k.say("And one more."), forks, "a1 b1 c1")
 	}},
 	{"of lost state nothing is derived again", func(s *scene, k *talk) {
 		s.lose()
@@ -301,6 +335,44 @@ var lostAndFound = []story{
 		s.send(k.say("And on."), goesOn, "")
 		s.wait(cold)
 		s.send(k.say("And on again."), goesOn, "a1 b1")
+	}},
+	{"lost state is warm for as long as the body asks for", func(s *scene, k *talk) {
+		s.lose()
+		s.send(k, isNew, "") // markers of five minutes
+		s.wait(5 * time.Minute)
+		s.send(k.say("Go on."), goesOn, "")
+		s.lose()
+		s.send(k, isNew, "")
+		s.wait(7 * time.Minute)
+		s.send(k.say("And on."), goesOn, "a1 b1")
+	}},
+	{"an hour where one marker does", func(s *scene, k *talk) {
+		s.lose()
+		k.Mark(gen.Short)
+		k.System[0].Marker = gen.Long
+		s.sendMarked(k, isNew, "")
+		s.wait(time.Hour)
+		s.send(k.say("Go on."), goesOn, "")
+		s.wait(20 * time.Minute)
+		s.send(k.say("And on."), goesOn, "a1 b1")
+	}},
+	{"and where none says anything", func(s *scene, k *talk) {
+		s.lose()
+		s.sendMarked(&talk{unmarked(k)}, isNew, "")
+		s.wait(time.Hour)
+		s.sendMarked(&talk{unmarked(k.say("Go on."))}, goesOn, "")
+		s.wait(20 * time.Minute)
+		s.send(k.say("And on."), goesOn, "a1 b1")
+	}},
+	{"lost state covers what the body shares with it, and no more", func(s *scene, k *talk) {
+		s.lose()
+		s.send(k, isNew, "")
+		f := k.copy()
+		f.Messages[5].Blocks[0] = gen.Text("Let me edit.")
+		s.send(f, forks, "")
+		f = k.copy()
+		f.block(4, 0).Set("content", "b1 anew\n"+code)
+		s.send(f, forks, "b1") // nobody can have cached it
 	}},
 	{"after a restart the cache counts from its start", func(s *scene, k *talk) {
 		s.e.Flush(s.Context())

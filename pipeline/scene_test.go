@@ -72,6 +72,13 @@ func (k *talk) system(text string) *talk {
 	return k
 }
 
+// unmarked is the conversation as a client sends it that never sets a breakpoint.
+func unmarked(k *talk) *gen.Conversation {
+	c := k.Clone()
+	c.Unmark()
+	return c
+}
+
 // block is a block of a message, to be changed.
 func (k *talk) block(message, block int) *gen.Block { return &k.Messages[message].Blocks[block] }
 
@@ -82,15 +89,22 @@ type scene struct {
 	e              *pipeline.Engine
 	c              *pipeline.Config
 	at             time.Time
-	tenant         string
+	model, tenant  string
 	session, agent string
 	o              *pipeline.Outcome // of the last request
 	stands         map[string]string // by call: what was sent in the place of its result
 }
 
+// talk begins a conversation with the model of the scene.
+func (s *scene) talk() *talk {
+	k := newTalk()
+	k.Model = s.model
+	return k
+}
+
 func newScene(t *testing.T, c *pipeline.Config) *scene {
 	t.Helper()
-	s := &scene{T: t, c: c, at: epoch, tenant: "t", session: "s", stands: map[string]string{}}
+	s := &scene{T: t, c: c, at: epoch, model: plainModel, tenant: "t", session: "s", stands: map[string]string{}}
 	s.lose()
 	return s
 }

@@ -21,7 +21,7 @@ func long(turns int) Session {
 	s := make(Session, turns)
 	for i := range s {
 		id := func(what string) string { return fmt.Sprintf("%s-%d", what, i) }
-		path := func(n int) string { return fmt.Sprintf("/work/pkg/file%d.go", n) }
+		path := func(n int) string { return fmt.Sprintf("/repo/pkg/file%d.go", n) }
 		s[i] = Turn{Calls: []Call{
 			{ID: id("read"), Tool: "Read", Input: Input{"file_path": path(i)}, Answer: &Answer{Text: Source(60)}},
 			{ID: id("edit"), Tool: "Edit", Input: Input{"file_path": path(i - 1), "new_string": "y"}, Answer: &Answer{Text: "ok"}},

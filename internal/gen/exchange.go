@@ -24,7 +24,7 @@ type tool struct {
 
 // path names one of the files.
 func (m *Maker) path() string {
-	dir := "/work/"
+	dir := "/repo/"
 	if m.chance(8) {
 		dir = "./"
 	}
