@@ -2,10 +2,12 @@ package pipeline_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/internal/gen"
+	"github.com/tidemark-dev/tidemark/internal/vectors"
 )
 
 // TestChoice tells which of several branches a body continues: the one under whose decisions the provider most likely holds
@@ -56,7 +58,10 @@ func meetsTheCache(s *scene) {
 // sent on by somebody else, so all of it is assumed to be cached.
 func knownBeforeAssumed(s *scene) {
 	k := newTalk().read("a1", "/w/a").read("b1", "/w/b").edit("a2", "/w/a")
-	s.send(k, isNew, "")
+	s.send(k.cut(1), isNew, "")
+	for _, n := range []int{3, 5, 7} { // seen from the start, so that nothing of the parent is assumed
+		s.send(k.cut(n), goesOn, "")
+	}
 	parent := s.o.Branch
 	f := k.copy().system("Be brief.").edit("b2", "/w/b")
 	s.send(f, forks, "a1 b1")
@@ -168,9 +173,11 @@ func TestFoldedEntries(t *testing.T) {
 		s.wait(10 * time.Second)
 		s.send(k.say(fmt.Sprint("Go on ", i)), goesOn, "")
 	}
-	s.send(k.cut(3).edit("a2", "/w/a"), forks, "") // a1 is stale, but cached
+	f := k.cut(3).edit("a2", "/w/a")
+	s.send(f, forks, "")                              // a1 is stale, but cached
+	s.send(f.copy().system("Be brief."), forks, "a1") // not under another key
 	s.wait(cold)
-	s.send(k.cut(3).edit("a2", "/w/a").say("Go on."), goesOn, "a1")
+	s.send(f.say("Go on."), goesOn, "a1")
 }
 
 // TestHoldsOnForks: a read that is held stays held on a fork behind it; before it there is nothing to hold.
@@ -198,6 +205,10 @@ func TestHoldsOnForks(t *testing.T) {
 				t.Fatalf("held %d, %+v", s.o.Held, s.o.Breakpoints)
 			}
 			s.send(k.copy().say("Go on."), goesOn, "")
+			marked := vectors.Markers(s.o.Body)
+			if want := []string{"system.0 5m", "messages.3.content.1 5m"}; !slices.Equal(marked, want) {
+				t.Errorf("markers %v, want %v", marked, want)
+			}
 			s.send(c.fork(k), forks, "")
 			if s.o.Held != c.held {
 				t.Errorf("held %d, want %d (gates %v)", s.o.Held, c.held, s.o.Gates)
@@ -224,4 +235,17 @@ func TestMarkerInsideReplacedResult(t *testing.T) {
 	k.read("b1", "/w/b").read("b2", "/w/b").Mark(gen.Short)
 	k.block(2, 0).Set("content", gen.List{part})
 	s.sendMarked(k, goesOn, "a1")
+}
+
+// TestDecisionsAndMarkersInOneBody: what stands for results and what moves breakpoints are edits of one outbound.
+func TestDecisionsAndMarkersInOneBody(t *testing.T) {
+	s := newScene(t, config(t, "always"))
+	k := newTalk().read("a1", "/w/a").edit("a2", "/w/a")
+	s.send(k, isNew, "")
+	s.wait(cold)
+	s.send(k.say("Go on."), goesOn, "a1")
+	s.send(k.read("d1", "/w/d"), goesOn, "a1") // held
+	if marked, want := vectors.Markers(s.o.Body), []string{"system.0 5m", "messages.7.content.1 5m"}; !slices.Equal(marked, want) {
+		t.Errorf("markers %v, want %v", marked, want)
+	}
 }

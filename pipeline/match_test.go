@@ -353,7 +353,7 @@ var lostAndFound = []story{
 		s.sendMarked(k, isNew, "")
 		s.wait(time.Hour)
 		s.send(k.say("Go on."), goesOn, "")
-		s.wait(20 * time.Minute)
+		s.wait(70 * time.Minute) // what is read is refreshed
 		s.send(k.say("And on."), goesOn, "a1 b1")
 	}},
 	{"and where none says anything", func(s *scene, k *talk) {

@@ -43,7 +43,7 @@ func (k *talk) edit(id, path string) *talk {
 }
 
 func (k *talk) exchange(id, tool string, input gen.Object, answer string) *talk {
-	k.Messages = append(k.Messages[:len(k.Messages):len(k.Messages)],
+	k.Messages = append(slices.Clip(k.Messages),
 		gen.Message{Role: "assistant", Blocks: []gen.Block{gen.Text("Step " + id + "."), gen.Call(id, tool, input)}},
 		gen.Message{Role: "user", Blocks: []gen.Block{gen.Result(id, answer)}})
 	return k
@@ -51,7 +51,7 @@ func (k *talk) exchange(id, tool string, input gen.Object, answer string) *talk 
 
 // say adds a turn without a call, and what the human answers.
 func (k *talk) say(text string) *talk {
-	k.Messages = append(k.Messages[:len(k.Messages):len(k.Messages)],
+	k.Messages = append(slices.Clip(k.Messages),
 		gen.Message{Role: "assistant", Blocks: []gen.Block{gen.Text("Done: " + text)}},
 		gen.Message{Role: "user", Blocks: []gen.Block{gen.Text(text)}})
 	return k
@@ -146,7 +146,7 @@ func (s *scene) sendMarked(k *talk, kind pipeline.Kind, shortened string) {
 		s.Errorf("kind %v, want %v (gate %q)", s.o.Kind, kind, s.o.Gate)
 	}
 	if got := s.changed(in, out); got != shortened {
-		s.Errorf("shortened %q, want %q (kind %v, gate %q)", got, shortened, s.o.Kind, s.o.Gate)
+		s.Errorf("shortened %q, want %q (kind %v, gate %q, %v)", got, shortened, s.o.Kind, s.o.Gate, s.o.Gates)
 	}
 	if s.o.Undeclared || s.o.Desync {
 		s.Errorf("undeclared %v, desync %v", s.o.Undeclared, s.o.Desync)

@@ -18,7 +18,6 @@ type placement struct {
 var (
 	moved   = breakpoint.Plan{Stripped: 1, Anchored: 1}
 	bridged = breakpoint.Plan{Kept: 1}
-	nothing = breakpoint.Plan{}
 )
 
 // Claude Code marks the last two system blocks and the last block of the last message.
@@ -250,6 +249,7 @@ func TestPlacement(t *testing.T) {
 }
 
 func (c *placement) run(t *testing.T) {
+	t.Helper()
 	body := write(t, c.body)
 	ix := parse(t, body)
 	in := breakpoint.Input{Index: ix, Frontier: seq(t, ix, c.frontier)}

@@ -2,6 +2,7 @@ package breakpoint_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -96,7 +97,7 @@ func list(t *testing.T, blocks []string) string {
 	return "[" + strings.Join(out, ",") + "]"
 }
 
-func parse(t testing.TB, body []byte) *transcript.Index {
+func parse(t *testing.T, body []byte) *transcript.Index {
 	t.Helper()
 	ix, err := transcript.Parse(body, transcript.Anthropic)
 	if err != nil {
@@ -129,8 +130,7 @@ func seq(t *testing.T, ix *transcript.Index, path string) int32 {
 // apply makes the edits one by one from the last to the first, so that no position moves.
 func apply(body []byte, edits []breakpoint.Edit) []byte {
 	text := string(body)
-	for i := len(edits) - 1; i >= 0; i-- {
-		e := edits[i]
+	for _, e := range slices.Backward(edits) {
 		text = text[:e.Span.Lo] + e.Text + text[e.Span.Hi:]
 	}
 	return []byte(text)

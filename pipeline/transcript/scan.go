@@ -127,16 +127,16 @@ func (s *scanner) skip(depth int) (Span, error) {
 	c := s.peek()
 	lo := s.i
 	var err error
-	switch {
-	case c == '"':
+	switch c {
+	case '"':
 		return s.str()
-	case c == '{' || c == '[':
+	case '{', '[':
 		err = s.container(c, depth)
-	case c == 't':
+	case 't':
 		err = s.literal("true")
-	case c == 'f':
+	case 'f':
 		err = s.literal("false")
-	case c == 'n':
+	case 'n':
 		err = s.literal("null")
 	default:
 		err = s.number()
