@@ -191,7 +191,7 @@ func TestHoldsOnForks(t *testing.T) {
 		{"before the read", func(k *talk) *talk { return k.cut(3).say("Go that way.") }, 0},
 		{"before the read, which is there unchanged", func(k *talk) *talk {
 			f := k.cut(5)
-			f.Messages[3].Blocks[0] = gen.Text("Let me look.")
+			f.block(2, 0).Set("text", "Read it, please.")
 			return f.say("Go that way.")
 		}, 0},
 	} {
@@ -237,8 +237,28 @@ func TestMarkerInsideReplacedResult(t *testing.T) {
 	s.sendMarked(k, goesOn, "a1")
 }
 
-// TestDecisionsAndMarkersInOneBody: what stands for results and what moves breakpoints are edits of one outbound.
+// TestDecisionsAndMarkersInOneBody: what stands for results and what moves breakpoints are edits of one outbound, in the order
+// of the body.
 func TestDecisionsAndMarkersInOneBody(t *testing.T) {
+	t.Run("markers before results", func(t *testing.T) {
+		s, k := begun(t)
+		k.say("Go on.")
+		for range 20 { // so much is said at once that the tail's marker finds nothing
+			k.Messages[11].Blocks = append(k.Messages[11].Blocks, gen.Text("And more."))
+		}
+		k.Mark(gen.Short)
+		k.block(0, 0).Marker, k.block(2, 0).Marker = gen.Short, gen.Short
+		s.sendMarked(k, goesOn, "a1 b1")
+		want := []string{"system.0 5m", "messages.2.content.0 5m", "messages.10.content.0 5m", "messages.12.content.0 5m"}
+		if marked := vectors.Markers(s.o.Body); !slices.Equal(marked, want) {
+			t.Errorf("markers %v, want %v", marked, want)
+		}
+	})
+	t.Run("results before markers", resultsBeforeMarkers)
+}
+
+func resultsBeforeMarkers(t *testing.T) {
+	t.Helper()
 	s := newScene(t, config(t, "always"))
 	k := newTalk().read("a1", "/w/a").edit("a2", "/w/a")
 	s.send(k, isNew, "")

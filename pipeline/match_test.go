@@ -79,6 +79,9 @@ var sameBranch = []story{
 		other.Messages[9].Blocks[0] = gen.Text("Let me look.")
 		s.send(other.say("Go on."), forks, "a1 b1")
 	}},
+	{"a decision stands for its result when its id is used again", func(s *scene, k *talk) {
+		s.send(k.read("a1", "/w/a"), goesOn, "a1 b1")
+	}},
 	{"strings become lists and lists strings", func(s *scene, k *talk) {
 		s.send(k.say("Go on."), goesOn, "a1 b1")
 		k.Messages[0].String, k.Messages[11].String, k.Messages[12].String = true, true, true
@@ -137,6 +140,17 @@ var forksOf = []story{
 		f.Messages[3].Blocks[0] = gen.Text("Let me look.")
 		s.send(f.read("b1", "/w/b"), forks, "a1")
 	}},
+	{"nor in the message where the fork begins", func(s *scene, k *talk) {
+		f := k.cut(5)
+		f.Messages[4].Blocks = append(f.Messages[4].Blocks, gen.Text("Mind the budget."))
+		s.send(f.read("b1", "/w/b"), forks, "a1")
+	}},
+	{"a fork is remembered from its first request on", func(s *scene, k *talk) {
+		f := k.cut(3).read("x1", "/w/x")
+		s.send(f, forks, "a1")
+		s.restart()
+		s.send(f.say("Go on."), goesOn, "a1")
+	}},
 	{"a client that clears an old result forks", func(s *scene, k *talk) {
 		f := k.copy()
 		f.block(2, 0).Set("content", "[Old tool result content cleared]")
@@ -175,6 +189,12 @@ var otherKeys = []story{
 			s.send(k.say("And on."), goesOn, "a1 b1")
 		}
 	}},
+	{"which is remembered", func(s *scene, k *talk) {
+		s.wait(cold)
+		s.send(k.system("Be brief.").say("Go on."), rekeys, "a1 b1")
+		s.restart()
+		s.send(k.say("And on."), goesOn, "a1 b1")
+	}},
 	{"but only where it ends", func(s *scene, k *talk) {
 		s.wait(cold)
 		s.send(k.cut(9).system("Be brief.").say("Go on."), forks, "a1 b1")
@@ -199,12 +219,36 @@ var otherKeys = []story{
 		f.Model = plainModel
 		s.send(f.say("And on again."), forks, "a1 b1")
 	}},
-	{"nor does it take over a dead branch on which something is in force", func(s *scene, k *talk) {
+	{"nor does it take over a dead branch on which something is in force", func(s *scene, _ *talk) {
+		k := newTalk().read("d1", "/w/d").edit("d2", "/w/d")
+		s.session = "one"
+		s.send(k, isNew, "")
+		s.wait(cold)
+		s.send(k.say("Go on."), goesOn, "d1")
 		s.wait(cold)
 		f := k.copy()
 		f.Model = "claude-opus-5-5"
-		s.send(f.say("Go on."), forks, "")
-		s.send(k.say("Go on."), goesOn, "a1 b1")
+		s.send(f.say("Go this way."), forks, "")
+		s.send(k.say("Go that way."), goesOn, "d1")
+	}},
+	{"the same model is bound only while it may not drop what does not fit", func(s *scene, k *talk) {
+		f := k.copy().say("Go on.")
+		f.Model = "claude-opus-5-5"
+		bound := f.copy()
+		f.Extra = gen.Object{{Key: "thinking", Value: gen.Object{
+			{Key: "block_binding", Value: gen.Object{{Key: "prefix_mismatch_behavior", Value: "drop_block"}}},
+		}}}
+		s.send(f, forks, "a1 b1")
+		s.send(bound, forks, "")
+		s.send(f.say("And on."), goesOn, "a1 b1")
+		s.send(bound.say("And on."), goesOn, "")
+	}},
+	{"nor where the account may edit", func(s *scene, k *talk) {
+		k.Model = "claude-opus-5-5"
+		may := *s.c
+		may.LegacyBinding = true
+		s.c = &may
+		s.send(k.say("Go on."), forks, "a1 b1")
 	}},
 	{"but it does so with an empty one", func(s *scene, _ *talk) {
 		k := newTalk().read("d1", "/w/d")
@@ -335,6 +379,12 @@ var lostAndFound = []story{
 		s.send(k.say("And on."), goesOn, "")
 		s.wait(cold)
 		s.send(k.say("And on again."), goesOn, "a1 b1")
+	}},
+	{"lost state may be rewound", func(s *scene, k *talk) {
+		s.lose()
+		s.send(k, isNew, "")
+		s.send(k.cut(5), again, "")
+		s.send(k.cut(1), again, "")
 	}},
 	{"lost state is warm for as long as the body asks for", func(s *scene, k *talk) {
 		s.lose()

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/tidemark-dev/tidemark/filters"
 	"github.com/tidemark-dev/tidemark/internal/gen"
 	"github.com/tidemark-dev/tidemark/pipeline"
@@ -164,10 +166,10 @@ func (s *scene) changed(in, out []byte) string {
 		s.Errorf("bytes outside of results and breakpoints changed")
 	}
 	var calls []string
-	before, after := contents(in), contents(out)
-	for call, was := range before {
-		now := after[call]
-		if now == was {
+	before, after := answersIn(s.T, in), answersIn(s.T, out)
+	for i := range before {
+		call, now := after[i].call, after[i].content
+		if now == before[i].content {
 			continue
 		}
 		calls = append(calls, call)
@@ -181,6 +183,21 @@ func (s *scene) changed(in, out []byte) string {
 	}
 	slices.Sort(calls)
 	return strings.Join(calls, " ")
+}
+
+type answer struct{ call, content string }
+
+// answersIn lists the results of a body.
+func answersIn(t *testing.T, body []byte) (list []answer) {
+	t.Helper()
+	for _, m := range gjson.GetBytes(body, "messages").Array() {
+		for _, b := range m.Get("content").Array() {
+			if b.Get("type").Str == "tool_result" {
+				list = append(list, answer{b.Get("tool_use_id").Str, b.Get("content").Raw})
+			}
+		}
+	}
+	return list
 }
 
 // bareBones is a body without contents of results and without breakpoints.
