@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -43,7 +44,23 @@ func BenchmarkEngine(b *testing.B) {
 	b.Run("size-1m", func(b *testing.B) { throughEnvoy(b, 330) })
 }
 
-// throughEnvoy plays a session that has the given number of turns behind it.
+// turnsEach is how many turns of a session are measured before the next one begins, so that bodies stay of one size.
+const turnsEach = 10
+
+// played is a session that has some turns behind it.
+type played struct {
+	maker        *gen.Maker
+	conversation *gen.Conversation
+}
+
+func (p *played) turn() []byte {
+	p.maker.Turn(p.conversation)
+	p.conversation.Unmark()
+	p.conversation.Mark(gen.Short)
+	return p.conversation.Compact()
+}
+
+// throughEnvoy plays sessions that have the given number of turns behind them.
 func throughEnvoy(b *testing.B, behind int) {
 	b.Helper()
 	store, err := badgerdb.Open(b.TempDir(), badgerdb.Options{})
@@ -61,7 +78,7 @@ func throughEnvoy(b *testing.B, behind int) {
 		b.Fatal(err)
 	}
 	config := &pipeline.Config{Name: "bench", Filters: []filters.Filter{filter}}
-	var now atomic.Int64
+	var now, session atomic.Int64
 	e := &either{engine: engine}
 	env := envoytest.Start(b, envoytest.Options{
 		Upstream: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }),
@@ -69,7 +86,7 @@ func throughEnvoy(b *testing.B, behind int) {
 			Engine: e, Result: observe.Result, Observer: newRecorder(), Deadline: shippedDeadline,
 			Now: func() time.Time { return time.Unix(now.Load(), 0) },
 			Admit: func(*extproc.Head) (*pipeline.Request, string) {
-				return &pipeline.Request{Format: transcript.Anthropic, Tenant: "t", Session: "s", Config: config}, ""
+				return &pipeline.Request{Format: transcript.Anthropic, Tenant: "t", Session: strconv.FormatInt(session.Load(), 10), Config: config}, ""
 			},
 		},
 	})
@@ -86,37 +103,32 @@ func throughEnvoy(b *testing.B, behind int) {
 		_ = res.Body.Close()
 		return time.Since(began)
 	}
-	maker := gen.New(rand.New(rand.NewPCG(1, 2)), gen.Options{ResultBytes: 2500, Files: 9})
-	conversation := maker.Conversation(behind)
-	turn := func() []byte {
-		maker.Turn(conversation)
-		conversation.Unmark()
-		conversation.Mark(gen.Short)
-		return conversation.Compact()
-	}
-	post("/v1/messages", turn())
-	now.Add(3 * 3600)
-	post("/v1/messages", turn()) // a cold move: there is something to replay
-	turns := make([][]byte, 200) // made beforehand, so that making them is no part of what is measured
-	for i := range turns {
-		turns[i] = turn()
-	}
-	next := 0
+	bodies := 0
 	var off, atOnce, real []time.Duration
-	b.SetBytes(int64(len(turns[0])))
 	for b.Loop() {
-		if next == len(turns) {
-			break
+		b.StopTimer()
+		p := played{maker: gen.New(rand.New(rand.NewPCG(1, uint64(session.Add(1)))), gen.Options{ResultBytes: 2500, Files: 9})}
+		p.conversation = p.maker.Conversation(behind)
+		post("/v1/messages", p.turn())
+		now.Add(3 * 3600)
+		post("/v1/messages", p.turn()) // a cold move: there is something to replay
+		post("/v1/messages", p.turn())
+		turns := make([][]byte, turnsEach)
+		for i := range turns { // made beforehand, so that making them is no part of what is measured
+			turns[i] = p.turn()
+			bodies += len(turns[i])
 		}
-		body := turns[next]
-		next++
-		now.Add(10)
-		off = append(off, post("/off/v1/messages", body))
-		e.atOnce.Store(true)
-		atOnce = append(atOnce, post("/v1/messages", body))
-		e.atOnce.Store(false)
-		real = append(real, post("/v1/messages", body))
+		b.StartTimer()
+		for _, body := range turns {
+			now.Add(10)
+			off = append(off, post("/off/v1/messages", body))
+			e.atOnce.Store(true)
+			atOnce = append(atOnce, post("/v1/messages", body))
+			e.atOnce.Store(false)
+			real = append(real, post("/v1/messages", body))
+		}
 	}
+	b.ReportMetric(float64(bodies)/float64(len(real))/1000, "kB-body")
 	p50 := func(d []time.Duration) float64 { slices.Sort(d); return float64(d[len(d)/2].Microseconds()) / 1000 }
 	b.ReportMetric(p50(off), "ms-off")
 	b.ReportMetric(p50(atOnce), "ms-at-once")

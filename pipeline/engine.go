@@ -43,6 +43,7 @@ type Engine struct {
 	secret []byte
 	start  time.Time
 	deep   bool
+	memos  *memos
 
 	mu       sync.Mutex
 	sessions *lru.Cache[state.SessionKey, *session]
@@ -64,12 +65,16 @@ func New(ctx context.Context, store state.Store, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the session cache: %w", err)
 	}
+	memos, err := newMemos()
+	if err != nil {
+		return nil, fmt.Errorf("make the memo cache: %w", err)
+	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	e := &Engine{
 		store: store, log: o.Log, hasher: transcript.NewHasher(sum(secret, "digest")), secret: secret, start: o.Start, deep: o.DeepProof,
-		sessions: sessions, dirty: map[state.SessionKey]*session{}, stop: make(chan struct{}), flushed: make(chan struct{}),
+		memos: memos, sessions: sessions, dirty: map[state.SessionKey]*session{}, stop: make(chan struct{}), flushed: make(chan struct{}),
 	}
 	if o.Flush < 0 {
 		close(e.flushed)
@@ -249,12 +254,11 @@ func (e *Engine) read(r *Request, o *Outcome, begun time.Time) (p *pass, gate fi
 			p, gate = nil, filters.Panic
 		}
 	}()
-	ix, err := transcript.Parse(r.Body, r.Format)
+	ix, err := e.parse(r)
 	if err != nil {
 		e.log.Debug("body not read", "error", err, "request", r.ID)
 		return nil, filters.Unparsed
 	}
-	ix.Digest(e.hasher)
 	p = &pass{e: e, r: r, o: o, ix: ix, at: begun}
 	p.prepare()
 	p.mark(StageParse)

@@ -13,8 +13,15 @@ func (e *Engine) Forget() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.sessions.Purge()
+	e.memos.lru.Purge()
 	clear(e.dirty)
 }
+
+// ForgetBodies drops the memos alone.
+func (e *Engine) ForgetBodies() { e.memos.lru.Purge() }
+
+// Memos is the number of memos.
+func (e *Engine) Memos() int { return e.memos.lru.Len() }
 
 // Hasher makes the digests of what the engine stores.
 func (e *Engine) Hasher() *transcript.Hasher { return e.hasher }

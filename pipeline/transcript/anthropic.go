@@ -12,7 +12,8 @@ import (
 type parser struct {
 	scanner
 	ix    *Index
-	parts int // elements of result lists so far
+	known seen  // members of the body so far
+	parts int32 // elements of result lists so far
 }
 
 // Depths at which things stand in a body; whatever is inside stands one deeper.
@@ -61,18 +62,10 @@ func topKey(name string) int {
 }
 
 // parseAnthropic reads an Anthropic Messages body (also Bedrock InvokeModel and Vertex rawPredict, whose model is in the
-// path: such a body has none).
-func parseAnthropic(ix *Index) error {
+// path: such a body has none). With a memo it reads on where the memo ends.
+func parseAnthropic(ix *Index, m *Memo) error {
 	p := &parser{scanner: scanner{b: ix.Body}, ix: ix}
-	var known seen
-	p.peek()
-	err := p.object(bodyDepth, func(s *scanner, key Span) error {
-		n, err := known.find(s, key, topKey)
-		if err != nil {
-			return err
-		}
-		return p.top(n, key)
-	})
+	err := p.body(m)
 	if err != nil {
 		return err
 	}
@@ -86,11 +79,36 @@ func parseAnthropic(ix *Index) error {
 	return nil
 }
 
+func (p *parser) body(m *Memo) error {
+	if m == nil {
+		p.peek()
+		return p.object(bodyDepth, p.member)
+	}
+	m.restore(p)
+	if err := p.elements(p.message); err != nil {
+		return err
+	}
+	more, err := p.next('}')
+	if !more || err != nil {
+		return err
+	}
+	return p.members(p.member)
+}
+
+func (p *parser) member(s *scanner, key Span) error {
+	n, err := p.known.find(s, key, topKey)
+	if err != nil {
+		return err
+	}
+	return p.top(n, key)
+}
+
 func (p *parser) top(n int, key Span) error {
 	ix := p.ix
 	switch n {
 	case topMessages:
-		return p.array(topDepth, func(*scanner) error { return p.message() })
+		p.opened()
+		return p.array(topDepth, p.message)
 	case topSystem:
 		return p.system()
 	case topTools:
@@ -206,12 +224,12 @@ func messageKey(name string) int {
 	return unknownKey
 }
 
-func (p *parser) message() error {
+func (p *parser) message(*scanner) error {
 	ix, lo := p.ix, p.i
 	if err := p.room(); err != nil {
 		return err
 	}
-	m := Message{First: int32(len(ix.Blocks))}
+	m := Message{First: int32(len(ix.Blocks)), parts: p.parts}
 	msg := int32(len(ix.Messages))
 	var known seen
 	err := p.object(itemDepth, func(s *scanner, key Span) error {

@@ -50,8 +50,11 @@ func (ix *Index) Area(b *Block) byte {
 //
 // A block's digest leaves out every cache_control in it, with one adjoining comma. A plain text block hashes by its text
 // alone, so string content equals a list of one text block: clients change the form to place a marker.
+//
+// What comes from a memo has its digests already.
 func (ix *Index) Digest(h *Hasher) {
-	for _, area := range [][]Block{ix.Head, ix.Blocks} {
+	tools, system := ix.Head[:len(ix.tools)], ix.Head[len(ix.tools):]
+	for _, area := range [][]Block{tools[ix.known.tools:], system[ix.known.system:], ix.Blocks[ix.known.blocks:]} {
 		for i := range area {
 			ix.digestBlock(h, &area[i])
 		}
@@ -64,7 +67,7 @@ func (ix *Index) Digest(h *Hasher) {
 		}
 	}
 	ix.Key = h.Sum(buf)
-	for i := range ix.Messages {
+	for i := ix.known.messages; i < len(ix.Messages); i++ {
 		m := &ix.Messages[i]
 		buf = ix.appendMessage(buf[:0], m)
 		for j := m.First; j < m.Last; j++ {

@@ -114,6 +114,7 @@ type Message struct {
 	Role        Role
 	Hash        Digest
 	role        Span
+	parts       int32 // elements of result lists before it
 }
 
 // Call is a tool call.
@@ -201,12 +202,17 @@ type Index struct {
 	scratch []byte
 	tools   []Block
 	system  []Block
+	open    preface
+	known   known
+	from    *Memo // that it was read on from
 }
 
 var pool = sync.Pool{New: func() any { return new(Index) }}
 
 // Parse reads a body of the given format. The error says what could not be placed, never what stood there.
-func Parse(body []byte, format Format) (*Index, error) {
+func Parse(body []byte, format Format) (*Index, error) { return read(body, format, nil) }
+
+func read(body []byte, format Format, m *Memo) (*Index, error) {
 	if format != Anthropic {
 		return nil, ErrFormat
 	}
@@ -215,7 +221,7 @@ func Parse(body []byte, format Format) (*Index, error) {
 	}
 	ix := pool.Get().(*Index)
 	ix.reset(body, format)
-	if err := parseAnthropic(ix); err != nil {
+	if err := parseAnthropic(ix, m); err != nil {
 		ix.Release()
 		return nil, err
 	}
@@ -234,8 +240,12 @@ func (ix *Index) reset(body []byte, format Format) {
 	}
 }
 
-// maxPooled bounds what a hostile body may leave in the pool, in elements of each list and in kilobytes of scratch.
-const maxPooled = 8192
+// maxKept bounds what a hostile body may leave in the pool or in a memo, in elements of each list and in kilobytes of scratch.
+const maxKept = 8192
+
+func (ix *Index) large() bool {
+	return maxKept < max(cap(ix.Blocks), cap(ix.Head), cap(ix.Messages), cap(ix.Texts), cap(ix.Markers), cap(ix.cuts), cap(ix.scratch)>>10)
+}
 
 // Release gives the index back, once. Nothing of it may be used afterwards; strings that it returned live as long as the
 // body.
@@ -243,8 +253,7 @@ func (ix *Index) Release() {
 	if ix.Body == nil {
 		return // a second time, which would let two requests share it
 	}
-	large := max(cap(ix.Blocks), cap(ix.Head), cap(ix.Messages), cap(ix.Texts), cap(ix.Markers), cap(ix.cuts), cap(ix.scratch)>>10)
-	if large > maxPooled {
+	if ix.large() {
 		return
 	}
 	clear(ix.ids)

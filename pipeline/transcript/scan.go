@@ -160,6 +160,11 @@ func (s *scanner) object(depth int, member func(*scanner, Span) error) error {
 		s.i++
 		return nil
 	}
+	return s.members(member)
+}
+
+// members reads an object from the key of a member on.
+func (s *scanner) members(member func(*scanner, Span) error) error {
 	for {
 		s.peek()
 		key, err := s.str()
@@ -188,6 +193,11 @@ func (s *scanner) array(depth int, element func(*scanner) error) error {
 		s.i++
 		return nil
 	}
+	return s.elements(element)
+}
+
+// elements reads an array from an element on.
+func (s *scanner) elements(element func(*scanner) error) error {
 	for {
 		s.peek()
 		if err := element(s); err != nil {
