@@ -30,6 +30,43 @@ type Config struct {
 	Mode          Mode
 	LegacyBinding bool // binding: legacy: the account's models accept edits
 	Bad           bool // the route's config could not be used: replay only
+	Levers        Levers
+	Moves         Moves
+	Diagnostics   float64 // share of requests in which the provider is asked why it missed
+}
+
+// Levers change breakpoints and nothing else.
+type Levers struct {
+	TTL    TTL
+	Regret float64 // premium for lifts that may be open on a branch, as a share of its bill at five minutes
+	Place  bool    // set breakpoints where the client sets none at all
+}
+
+// TTL says which lifetimes breakpoints ask for.
+type TTL uint8
+
+// TTLs.
+const (
+	KeepTTL TTL = iota // as the client asks
+	HourTTL            // one hour
+	AutoTTL            // five minutes, lifted to one hour where that is affordable
+	LiftTTL            // AutoTTL, also where the client asks for one hour: big increments are written for five minutes
+)
+
+var ttlNames = [...]string{"keep", "1h", "auto", "lift"}
+
+func (t TTL) String() string { return ttlNames[t] }
+
+// Moves says when covered bytes may change.
+type Moves struct {
+	Warm         bool
+	MinGain      float64 // smallest gain of a warm move, as a share of the price of the whole prompt
+	Budget       int     // warm moves of one branch
+	Spacing      int     // turns between two warm moves
+	Horizon      int     // calls that are expected to follow; 0: half of those that were seen
+	RawGuard     bool    // near the window decide nothing, so that the client compacts
+	BeyondWindow bool    // near the window move whatever it costs
+	Brake        bool    // stop deciding on a branch whose reads fall short
 }
 
 // Request is one request as the adapter saw it.
