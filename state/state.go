@@ -75,6 +75,41 @@ type Branch struct {
 	Requests    int
 	Moves       int
 	Last        time.Time // arrival of the last request
+	Ledger      Ledger    `cbor:",omitzero"`
+}
+
+// Ledger is what a branch has cost and what the provider said of it. It is activity: it may lag, and decides nothing that
+// must be replayed. Sizes are weights: characters of the prompt as the tokenizer feels them.
+type Ledger struct {
+	Parts    Parts   // digests of what the last prompt stood on
+	Ratio    float64 // tokens of one character by the provider's last count, 0 before one
+	Began    int32   // weight of the first outbound
+	Prompt   int32   // weight of the last one
+	Read     int32   // tokens through the last breakpoint of the last outbound by the provider's count, 0 if unknown
+	Short    float64 // bill of the input so far, modelled, if every breakpoint asked for five minutes, in uncached characters
+	Premium  float64 // what lifts to an hour have cost beyond that, negative once they have paid
+	Misses   int     // answers in a row whose read fell far short of what was expected
+	Braked   bool    // nothing new is decided any more
+	Rewrites int     // warm moves so far; a fork inherits them
+	Moved    int32   // turn of the last warm move
+	Marked   bool    // the client has set breakpoints itself
+	Message  string  // the provider's id of the last answer, for its diagnostics
+}
+
+// Parts are digests of what a prompt stands on.
+type Parts struct{ Model, Tools, System Digest }
+
+// Fork is the ledger of a branch that begins as a copy: its bills start at zero, what was spent of a budget stays spent.
+func (l *Ledger) Fork() Ledger {
+	return Ledger{Parts: l.Parts, Ratio: l.Ratio, Rewrites: l.Rewrites, Moved: l.Moved, Marked: l.Marked}
+}
+
+// unite is the later ledger, with what either has spent.
+func (l *Ledger) unite(later *Ledger) Ledger {
+	u := *later
+	u.Rewrites, u.Moved = max(l.Rewrites, later.Rewrites), max(l.Moved, later.Moved)
+	u.Braked, u.Marked = l.Braked || later.Braked, l.Marked || later.Marked
+	return u
 }
 
 // Clone returns a copy that shares nothing that is ever written to. Decisions are immutable and stay shared.
@@ -106,9 +141,12 @@ func Unite(stored, seen *Branch, now time.Time) *Branch {
 	c := stored.Clone()
 	c.Entries = cache.Unite(stored.Entries, seen.Entries, now)
 	c.Requests, c.Moves = max(stored.Requests, seen.Requests), max(stored.Moves, seen.Moves)
-	if !seen.Last.Before(stored.Last) {
+	if seen.Last.Before(stored.Last) {
+		c.Ledger = seen.Ledger.unite(&stored.Ledger)
+	} else {
 		c.Last, c.Key, c.Frontier = seen.Last, seen.Key, seen.Frontier
 		c.Chain = slices.Clone(seen.Chain)
+		c.Ledger = stored.Ledger.unite(&seen.Ledger)
 	}
 	return c
 }

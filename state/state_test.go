@@ -73,6 +73,9 @@ func TestUnite(t *testing.T) {
 		want.Key, want.Chain, want.Frontier, want.Last = activity.Key, activity.Chain, activity.Frontier, activity.Last
 		want.Requests, want.Moves = max(a.Requests, b.Requests), max(a.Moves, b.Moves)
 		want.Entries = cache.Unite(a.Entries, b.Entries, now)
+		want.Ledger = activity.Ledger
+		want.Ledger.Rewrites, want.Ledger.Moved = max(a.Ledger.Rewrites, b.Ledger.Rewrites), max(a.Ledger.Moved, b.Ledger.Moved)
+		want.Ledger.Braked, want.Ledger.Marked = a.Ledger.Braked || b.Ledger.Braked, a.Ledger.Marked || b.Ledger.Marked
 		assertEqual(t, "branch", ab, want)
 	})
 }

@@ -30,6 +30,12 @@ type Entry struct {
 	Assumed bool          // a span through Msg instead of an exact prefix
 	TTL     time.Duration // the longest that its marker ever carried
 	Start   time.Time     // arrival of the request that last wrote or read it
+
+	Weight   int32         `cbor:",omitzero"` // of the prefix, in characters as the tokenizer feels them; 0 if unknown
+	Thoughts int32         `cbor:",omitzero"` // thinking blocks in the prefix: the id leaves them out, the provider's prefix does not
+	Tokens   int32         `cbor:",omitzero"` // of the prefix as the provider counted them, 0 if unknown
+	Sure     time.Time     `cbor:",omitzero"` // arrival of the last request that wrote or read it by the provider's own word; zero: none
+	SureTTL  time.Duration `cbor:",omitzero"` // how long it lives from Sure on
 }
 
 // Slack is how much longer than its TTL an entry counts as alive: providers are not exact, and clocks differ.
@@ -62,6 +68,13 @@ func (e *Entry) same(o *Entry) bool {
 // may split a message in two.
 func (e *Entry) join(o *Entry) {
 	e.Start, e.TTL, e.Msg = later(e.Start, o.Start), max(e.TTL, o.TTL), max(e.Msg, o.Msg)
+	if c := o.Sure.Compare(e.Sure); c > 0 || c == 0 && o.SureTTL > e.SureTTL {
+		e.Sure, e.SureTTL = o.Sure, o.SureTTL
+	}
+	if cmp.Or(cmp.Compare(o.Weight, e.Weight), cmp.Compare(o.Thoughts, e.Thoughts)) > 0 {
+		e.Weight, e.Thoughts = o.Weight, o.Thoughts
+	}
+	e.Tokens = max(e.Tokens, o.Tokens)
 }
 
 // add joins x to the entry of the same prefix or span, or appends it.
@@ -89,6 +102,8 @@ type Mark struct {
 	Cells int32
 	Msg   int32
 	TTL   time.Duration
+
+	Weight, Thoughts int32 // of the prefix, as in Entry
 }
 
 // Note records that an outbound with these marks was sent under key at now. Each mark writes or reads the entry that ends
@@ -101,7 +116,7 @@ func Note(entries []Entry, key Digest, marks []Mark, held func(*Entry) bool, now
 	var top int32 = -1
 	for _, m := range marks {
 		top = max(top, m.Cells)
-		entries = renew(entries, Entry{Key: key, ID: m.ID, Cells: m.Cells, Msg: m.Msg, TTL: m.TTL, Start: now}, now)
+		entries = renew(entries, Entry{Key: key, ID: m.ID, Cells: m.Cells, Msg: m.Msg, TTL: m.TTL, Start: now, Weight: m.Weight, Thoughts: m.Thoughts}, now)
 	}
 	for i := range entries {
 		e := &entries[i]
@@ -159,7 +174,8 @@ func Fold(entries []Entry, now time.Time) []Entry {
 func compare(a, b Entry) int {
 	return cmp.Or(boolCmp(a.Assumed, b.Assumed), cmp.Compare(a.Cells, b.Cells), cmp.Compare(a.Msg, b.Msg),
 		bytes.Compare(a.Key[:], b.Key[:]), bytes.Compare(a.ID[:], b.ID[:]),
-		a.Start.Compare(b.Start), cmp.Compare(a.TTL, b.TTL))
+		a.Start.Compare(b.Start), cmp.Compare(a.TTL, b.TTL), a.Sure.Compare(b.Sure), cmp.Compare(a.SureTTL, b.SureTTL),
+		cmp.Compare(a.Weight, b.Weight), cmp.Compare(a.Thoughts, b.Thoughts), cmp.Compare(a.Tokens, b.Tokens))
 }
 
 // fold takes the exact entry x into the first span of its key, or makes it one.
@@ -190,6 +206,11 @@ func Restart(entries []Entry, start time.Time) []Entry {
 		out[i].Start = later(out[i].Start, start)
 	}
 	return out
+}
+
+// SureAlive reports whether, by the provider's own word, it holds the entry.
+func (e *Entry) SureAlive(now time.Time) bool {
+	return !e.Assumed && !e.Sure.IsZero() && !e.Sure.Add(e.SureTTL).Before(now)
 }
 
 func later(a, b time.Time) time.Time {

@@ -67,6 +67,7 @@ func (ix *Index) Digest(h *Hasher) {
 		}
 	}
 	ix.Key = h.Sum(buf)
+	ix.Parts = ix.parts(h, buf)
 	for i := ix.known.messages; i < len(ix.Messages); i++ {
 		m := &ix.Messages[i]
 		buf = ix.appendMessage(buf[:0], m)
@@ -78,6 +79,18 @@ func (ix *Index) Digest(h *Hasher) {
 		m.Hash = h.Sum(buf)
 	}
 	ix.scratch = buf[:0]
+}
+
+// parts are the digests of what the key is made of. buf holds the key's bytes: the model, then 17 bytes for each block.
+func (ix *Index) parts(h *Hasher, buf []byte) Parts {
+	model, blocks := buf[:len(ix.Model)], buf[len(ix.Model):]
+	tools := 0
+	for i := range ix.tools {
+		if ix.Head[i].Counts() {
+			tools += 17
+		}
+	}
+	return Parts{Model: h.Sum(model), Tools: h.Sum(blocks[:tools]), System: h.Sum(blocks[tools:])}
 }
 
 func (ix *Index) digestBlock(h *Hasher, b *Block) {

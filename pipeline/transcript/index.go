@@ -12,6 +12,9 @@ import (
 // Digest is a keyed 128-bit hash.
 type Digest = [16]byte
 
+// Parts are the digests of what a prompt stands on.
+type Parts struct{ Model, Tools, System Digest }
+
 // Limits of what is read; beyond them the body is forwarded as it came.
 const (
 	MaxDepth  = 64
@@ -185,6 +188,7 @@ type Index struct {
 	Texts    []Span   // string literals of the text parts of list results
 	Markers  []Marker // in the provider's order: tools, system, messages
 	Key      Digest   // model, system and tools; set by Digest
+	Parts    Parts    // the same, each for itself; set by Digest
 	Model    string
 
 	HasTools  bool

@@ -39,6 +39,23 @@ func goldenBranch() *state.Branch {
 	}
 }
 
+// goldenLedger has what later builds added to a branch.
+func goldenLedger() *state.Branch {
+	digest := func(n byte) state.Digest { return state.Digest{n} }
+	return &state.Branch{
+		ID: 1,
+		Entries: []cache.Entry{{
+			Key: digest(1), ID: digest(2), Cells: 3, Msg: 4, TTL: cache.Short, Start: at, Weight: 5, Thoughts: 6, Tokens: 7,
+			Sure: at.Add(-1), SureTTL: cache.Long,
+		}},
+		Last: at,
+		Ledger: state.Ledger{
+			Parts: state.Parts{Model: digest(8), Tools: digest(9), System: digest(10)}, Ratio: 0.25, Began: 11, Prompt: 12, Read: 13,
+			Short: 14.5, Premium: -15.5, Misses: 16, Braked: true, Rewrites: 17, Moved: 18, Marked: true, Message: "msg_19",
+		},
+	}
+}
+
 func goldenOriginal() *state.Original {
 	return &state.Original{
 		ID: "0123456789abcdef01234567", Session: state.SessionKey{Tenant: state.Digest{1, 2}, Session: state.Digest{3, 4}},
@@ -55,6 +72,7 @@ func TestGolden(t *testing.T) {
 	}
 	for name, golden := range map[string]struct{ value, back any }{
 		"branch":   {goldenBranch(), &state.Branch{}},
+		"ledger":   {goldenLedger(), &state.Branch{}},
 		"original": {goldenOriginal(), &state.Original{}},
 		"stamp":    {new(uint64(1 << 40)), new(uint64)},
 	} {

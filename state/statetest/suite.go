@@ -148,7 +148,7 @@ func sample(id uint64) *state.Branch {
 		}},
 		Held:     []state.Hold{{Ref: state.ResultRef{Call: "toolu_2", Block: state.Digest{8}}, Turn: 3}},
 		Frontier: state.Frontier{ID: state.Digest{9}, Cells: 12},
-		Requests: 4, Moves: 1, Last: epoch,
+		Requests: 4, Moves: 1, Last: epoch, Ledger: state.Ledger{Ratio: 0.25, Premium: -1.5, Braked: true, Message: "msg_1"},
 	}
 }
 
@@ -208,7 +208,7 @@ func testMergeNeverDecides(t *testing.T, s state.Store) {
 		after := only(t, s, key)
 		assertEqual(t, "branch", after, state.Unite(before, seen, seen.Last))
 		after.Key, after.Chain, after.Entries, after.Frontier = before.Key, before.Chain, before.Entries, before.Frontier
-		after.Requests, after.Moves, after.Last = before.Requests, before.Moves, before.Last
+		after.Requests, after.Moves, after.Last, after.Ledger = before.Requests, before.Moves, before.Last, before.Ledger
 		assertEqual(t, "all but activity", after, before)
 	})
 }

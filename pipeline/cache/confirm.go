@@ -1,0 +1,76 @@
+package cache
+
+import "time"
+
+// Billed is what the provider said of one outbound's prompt, in tokens.
+type Billed struct{ Read, Write5m, Write1h int }
+
+// through is the number of tokens up to the outbound's last breakpoint.
+func (b Billed) through() int { return b.Read + b.Write5m + b.Write1h }
+
+// Confirm takes the provider's word on an outbound with these marks, in the order of the prompt, that arrived at the time
+// at under key. What was written is certain from then on; what was read was there, and is there again for as long as it was
+// written for. Between the two the marks tell, by their weight. The entries are changed in place.
+//
+// Nothing read and nothing written says that nothing is cached (a prompt below the provider's minimum, or no caching at all):
+// then nothing becomes certain.
+func Confirm(entries []Entry, key Digest, marks []Mark, b Billed, at time.Time) []Entry {
+	if len(marks) == 0 || b.through() == 0 {
+		return entries
+	}
+	tail := marks[len(marks)-1]
+	for i := range entries {
+		e := &entries[i]
+		if e.Assumed || e.Key != key {
+			continue
+		}
+		if b.Read > 0 && int(e.Tokens) == b.Read && e.Cells <= tail.Cells {
+			e.read(at)
+		}
+	}
+	for _, m := range marks {
+		e := find(entries, key, m.ID)
+		if e == nil {
+			continue
+		}
+		if m == tail {
+			e.Tokens = int32(b.through())
+		}
+		// The share of the weight that was read tells the marks that were there from those that were written.
+		if tail.Weight > 0 && int64(m.Weight)*int64(b.through()) <= int64(b.Read)*int64(tail.Weight)*51/50 {
+			if m == tail && b.Write5m+b.Write1h == 0 {
+				e.read(at)
+			}
+			continue
+		}
+		if !e.SureAlive(at) {
+			e.SureTTL = m.TTL
+			if b.Write1h == 0 && b.Write5m > 0 {
+				e.SureTTL = min(e.SureTTL, Short) // whatever was asked for
+			}
+		}
+		e.Sure = later(e.Sure, at)
+	}
+	return entries
+}
+
+// read notes that the provider read the entry for a request that arrived at the time at. Where nobody knows for how long it
+// was written, it is the shortest time.
+func (e *Entry) read(at time.Time) {
+	if e.Sure.IsZero() || !e.SureAlive(at) {
+		e.SureTTL = Short
+		if e.TTL > Short && e.Sure.Add(Short+Slack(Short)).Before(at) && !e.Sure.IsZero() {
+			e.SureTTL = e.TTL // nothing that was written for five minutes would have been there
+		}
+	}
+	e.Sure = later(e.Sure, at)
+}
+
+func find(entries []Entry, key, id Digest) *Entry {
+	for i := range entries {
+		if e := &entries[i]; !e.Assumed && e.Key == key && e.ID == id {
+			return e
+		}
+	}
+	return nil
+}
