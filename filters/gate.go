@@ -21,6 +21,11 @@ const (
 	Outranked        Gate = "outranked"         // another filter decided on the result first
 	SmallPrompt      Gate = "small_prompt"      // what is left could be too small for the provider to cache
 	Disabled         Gate = "disabled"          // the filter's enabled key is false
+	ColdMisjudged    Gate = "cold_misjudged"    // on this route the provider held more than the clock said: no cold moves until restart
+	BreakEven        Gate = "break_even"        // a warm move would not save enough over the calls that are expected
+	RewriteBudget    Gate = "rewrite_budget"    // the branch has had its warm moves
+	MoveSpacing      Gate = "move_spacing"      // fewer than min_turns_between_moves since the last warm move
+	WindowShort      Gate = "window_short"      // what could be left out does not bring the prompt down to 0.6 of the window
 )
 
 // Gates of readlifecycle and readmaturation.
@@ -31,6 +36,7 @@ const (
 	Held             Gate = "held"              // still held: its file is in use
 	HoldDeclined     Gate = "hold_declined"     // it was forwarded before without being held, or is too old to be held now
 	HoldNever        Gate = "hold_never"        // hold: never
+	HoldUneconomic   Gate = "hold_uneconomic"   // hold: economic, and caching it now is cheaper
 	BelowMinSize     Gate = "below_min_size"    // smaller than min_size_bytes
 	NoBreakpoint     Gate = "no_breakpoint"     // no breakpoint to move, or nowhere to move it to
 	AutomaticCaching Gate = "automatic_caching" // the provider places the breakpoint itself
@@ -56,6 +62,8 @@ const (
 	Law             Gate = "breakpoint_law"    // breakpoints would have become unlawful
 	Conflict        Gate = "conflict"          // another replica decided first
 	NoPipeline      Gate = "no_pipeline"       // the route has no filters
+	Brake           Gate = "brake"             // the branch's reads fell short twice: nothing new until it forks
+	RawGuard        Gate = "raw_guard"         // the body is near the window: the client should compact, and sees its own size
 )
 
 // Gates returns every gate, in the order of the docs.
@@ -63,8 +71,9 @@ func Gates() []Gate {
 	return []Gate{
 		BelowMinTokens, FailedResult, NonTextBlocks, NestedBreakpoint, AmbiguousID, MarkerNoGain, CachedPrefix,
 		PrefixBound, StoreUnavailable, FilterError, MeterOnly, ToolExcluded, ColdOff, Outranked, SmallPrompt, Disabled,
-		NoFileReads, FreshRead, NotARead, Held, HoldDeclined, HoldNever, BelowMinSize, NoBreakpoint, AutomaticCaching,
+		ColdMisjudged, BreakEven, RewriteBudget, MoveSpacing, WindowShort,
+		NoFileReads, FreshRead, NotARead, Held, HoldDeclined, HoldNever, HoldUneconomic, BelowMinSize, NoBreakpoint, AutomaticCaching,
 		NoSession, ClientSigned, DeltaBody, Bypass, SideRequest, TooManyBranches, Unparsed, Retry, Shadow, Off, BadConfig, Deadline,
-		Busy, Panic, ProofFailed, Law, Conflict, NoPipeline,
+		Busy, Panic, ProofFailed, Law, Conflict, NoPipeline, Brake, RawGuard,
 	}
 }

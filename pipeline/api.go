@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/filters"
+	"github.com/tidemark-dev/tidemark/pipeline/cache"
 	"github.com/tidemark-dev/tidemark/pipeline/transcript"
 )
 
@@ -41,6 +42,9 @@ type Levers struct {
 	Regret float64 // premium for lifts that may be open on a branch, as a share of its bill at five minutes
 	Place  bool    // set breakpoints where the client sets none at all
 }
+
+// on reports whether any lever acts.
+func (l *Levers) on() bool { return l.TTL != KeepTTL || l.Place }
 
 // TTL says which lifetimes breakpoints ask for.
 type TTL uint8
@@ -84,6 +88,7 @@ type Request struct {
 	Auxiliary    bool // the request's class says auxiliary or compaction
 	Bypass       bool // x-tidemark-bypass: replay only
 	ClientSigned bool // the client signed the body: it must not change
+	Explain      bool // say what became of every result; costs time, for people who ask
 }
 
 // Level says which rung of the fallback ladder answered.
@@ -128,9 +133,11 @@ type Outcome struct {
 	Session     string // hash, for logs and access logs
 	Duration    time.Duration
 	Stages      Stages
-	Shadow      *Outcome // in shadow mode: what would have been done
+	Shadow      *Outcome  // in shadow mode: what would have been done
+	Explain     []Verdict // of every result, in order, if the request asked for it
 
 	undo func(context.Context) // see Dropped
+	sent *sent                 // what the response will be compared with, see Engine.Observe
 }
 
 // FilterGate counts gates by filter; the request's own gates have no filter.
@@ -152,7 +159,11 @@ type DecisionMade struct {
 type Move struct {
 	From   int32 // first message that changes
 	Kind   string
-	Tokens int // removed for the first time
+	Filter string    // that removes most
+	Tokens int       // removed for the first time
+	Sum    cache.Sum // why it pays
+
+	by map[string]int // tokens by filter
 }
 
 // Cold is the kind of moves in which no live entry is lost.
@@ -173,7 +184,7 @@ var cacheNames = [...]string{"first", "warm", "cold"}
 func (c CacheState) String() string { return cacheNames[c] }
 
 // BreakpointChanges counts what was done to breakpoints.
-type BreakpointChanges struct{ Stripped, Anchored, Kept int }
+type BreakpointChanges struct{ Stripped, Anchored, Kept, Placed, Raised, Lowered int }
 
 // Stage is a part of a request's way.
 type Stage uint8

@@ -122,6 +122,7 @@ func (p *pass) noted() *state.Branch {
 			b.Frontier = state.Frontier{ID: m.ID, Cells: m.Cells}
 		}
 	}
+	b.Ledger = p.booked()
 	b.Requests++
 	if p.o.Move != nil {
 		b.Moves++
@@ -195,6 +196,7 @@ func (p *pass) report() {
 		}
 	}
 	o.Replays -= len(p.news)
+	p.explain()
 	o.BytesIn = len(p.ix.Body)
 	if o.Body == nil {
 		o.BytesOut = o.BytesIn

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/filters"
 	"github.com/tidemark-dev/tidemark/internal/identity"
+	"github.com/tidemark-dev/tidemark/pipeline/cache"
 	"github.com/tidemark-dev/tidemark/pipeline/transcript"
 	"github.com/tidemark-dev/tidemark/state"
 )
@@ -32,6 +33,7 @@ type Options struct {
 	Sessions  int           // sessions kept in memory; 0: DefaultSessions
 	Flush     time.Duration // how late lazy writes may be; 0: DefaultFlush; negative: only by Flush and Close
 	Start     time.Time     // start of the process: entries from the store count from here
+	Prices    *cache.Table  // nil: cache.Prices()
 	DeepProof bool          // parse every changed outbound again, not only those of moves
 }
 
@@ -44,9 +46,11 @@ type Engine struct {
 	start  time.Time
 	deep   bool
 	memos  *memos
+	prices *cache.Table
 
 	mu       sync.Mutex
 	sessions *lru.Cache[state.SessionKey, *session]
+	routes   map[string]*routeState
 	dirty    map[state.SessionKey]*session // with activity that the store does not have; found here even if the cache dropped it
 
 	stop, flushed chan struct{}
@@ -69,12 +73,15 @@ func New(ctx context.Context, store state.Store, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the memo cache: %w", err)
 	}
+	if o.Prices == nil {
+		o.Prices = cache.Prices()
+	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	e := &Engine{
 		store: store, log: o.Log, hasher: transcript.NewHasher(sum(secret, "digest")), secret: secret, start: o.Start, deep: o.DeepProof,
-		memos: memos, sessions: sessions, dirty: map[state.SessionKey]*session{}, stop: make(chan struct{}), flushed: make(chan struct{}),
+		memos: memos, prices: o.Prices, routes: map[string]*routeState{}, sessions: sessions, dirty: map[state.SessionKey]*session{}, stop: make(chan struct{}), flushed: make(chan struct{}),
 	}
 	if o.Flush < 0 {
 		close(e.flushed)
@@ -187,6 +194,7 @@ func (e *Engine) ladder(ctx context.Context, p *pass, gate filters.Gate) {
 // reset takes back what an attempt that failed has written.
 func (o *Outcome) reset() {
 	o.Body, o.Level, o.BytesOut, o.New, o.Move, o.Held, o.Replays, o.Tokens = nil, Original, o.BytesIn, nil, nil, 0, 0, 0
+	o.sent = nil
 	o.Breakpoints, o.Undeclared, o.Branch, o.Parent = BreakpointChanges{}, false, 0, 0
 	o.Gate, o.Desync, o.Kind, o.Cache = "", false, KindNone, CacheFirst
 	clear(o.Gates)

@@ -194,14 +194,10 @@ func (p *pass) opensTurn(m int32) bool {
 }
 
 // assumedTTL is how long unknown history must be expected to stay cached: the longest TTL in the body, an hour where it
-// names none.
+// names none or where tidemark may have raised it.
 func (p *pass) assumedTTL() time.Duration {
-	ttl := p.ix.TopTTL
-	for i := range p.ix.Markers {
-		ttl = max(ttl, p.ix.Markers[i].TTL)
+	if ttl := p.clientTTL(); ttl > 0 && p.r.Config.Levers.TTL == KeepTTL {
+		return ttl
 	}
-	if ttl == 0 {
-		return cache.Long
-	}
-	return ttl
+	return cache.Long
 }

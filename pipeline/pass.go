@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/filters"
@@ -27,25 +28,31 @@ type pass struct {
 	bound  bool           // the model binds its thinking to the exact prefix
 	side   filters.Gate   // side traffic: replay only, the branch is neither made nor advanced
 	last   int32          // last assistant message, -1
+	price  *cache.Price   // of the model
 	sess   *session
 	shadow bool
 	at     time.Time // of the last stage mark
 
-	gate    filters.Gate // why nothing new may be decided
-	m       match
-	b       *state.Branch // working copy
-	out     *outbound
-	k       int32 // cells that the provider may hold
-	fresh   int32 // first message that was never forwarded
-	marks   breakpoint.Plan
-	held    map[int32]int32   // by result: index into b.Held
-	claimed map[int32]bool    // results that a filter wants held on
-	saved   []state.Original  // to be kept before the reply
-	news    []*state.Decision // decisions of this request
-	heldNow []state.ResultRef // holds that begin in this request
-	must    bool              // state must be durable before the reply
-	left    int               // bytes of the outbound with the decisions made so far
-	before  []state.Digest    // prefix ids of the replay, without anything new
+	gate        filters.Gate // why nothing new may be decided
+	m           match
+	b           *state.Branch // working copy
+	out         *outbound
+	k           int32 // cells that the provider may hold
+	fresh       int32 // first message that was never forwarded
+	marks       breakpoint.Plan
+	held        map[int32]int32        // by result: index into b.Held
+	claimed     map[int32]bool         // results that a filter wants held on
+	kept        map[int32][]FilterGate // by result, of a request that wants to be explained
+	saved       []state.Original       // to be kept before the reply
+	news        []*state.Decision      // decisions of this request
+	heldNow     []state.ResultRef      // holds that begin in this request
+	must        bool                   // state must be durable before the reply
+	left        int                    // bytes of the outbound with the decisions made so far
+	before      []state.Digest         // prefix ids of the replay, without anything new
+	scale       *scale                 // weights of the outbound
+	worlds      worlds                 // what the provider holds of it
+	bill        bill                   // what it adds to the ledger
+	rewriteGate filters.Gate           // why no move into what the provider holds was made
 }
 
 // prepare works out what no attempt changes.
@@ -61,7 +68,8 @@ func (p *pass) prepare() {
 		p.key = p.e.hasher.Sum(append(append([]byte("agent "), ix.Key[:]...), p.r.Agent...))
 	}
 	p.id = newID()
-	if cache.Bound(ix.Model) {
+	p.price = p.e.prices.Lookup(strings.Clone(ix.Model))
+	if p.price.Bound {
 		p.bound = !ix.DropBlock && !p.r.Config.LegacyBinding
 		if !p.bound { // the same conversation without the option is another branch, which inherits nothing
 			p.key = p.e.hasher.Sum(append([]byte("unbound "), p.key[:]...))
@@ -85,7 +93,7 @@ func (p *pass) requestGate() filters.Gate {
 		return filters.BadConfig
 	case p.r.Config.Mode == Shadow:
 		return filters.Shadow
-	case len(p.r.Config.Filters) == 0:
+	case len(p.r.Config.Filters) == 0 && !p.r.Config.Levers.on():
 		return filters.NoPipeline
 	}
 	return ""
@@ -116,8 +124,10 @@ func (p *pass) run(ctx context.Context) error {
 	}
 	p.out = p.layout.replay(p.b, p.m.shared)
 	p.before = p.out.ids
+	p.scale = p.out.weigh()
 	p.zones()
 	p.holds()
+	p.guard()
 	p.mark(StageReplay)
 	if p.gate == filters.NoPipeline {
 		p.unclaimed()
@@ -154,6 +164,7 @@ func (p *pass) send(ctx context.Context) error {
 	if err := p.commit(ctx); err != nil {
 		return err
 	}
+	p.remember()
 	p.note(ctx)
 	p.report()
 	p.mark(StageCommit)
@@ -285,6 +296,7 @@ func (p *pass) adopt(ctx context.Context) error {
 		}
 		b := o.Clone()
 		b.Version, b.Commit = 0, 0 // nothing of it is stored under this session
+		b.Ledger = b.Ledger.Fork()
 		p.sess.put(b)
 		p.sess.dirty[b.ID] = true
 	}
@@ -320,6 +332,7 @@ func (p *pass) fork() *state.Branch {
 	}
 	c := from.Clone()
 	c.ID, c.Version, c.Parent, c.Key, c.Requests, c.Moves = b.ID, 0, from.ID, p.key, 0, 0
+	c.Ledger = from.Ledger.Fork()
 	p.o.Parent = from.ID
 	n := p.m.shared
 	c.Chain = c.Chain[:n]

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -24,7 +25,7 @@ type wish struct {
 func (p *pass) propose() ([]wish, error) {
 	v := p.view()
 	open, closed := map[int32]bool{}, 0
-	p.claimed = map[int32]bool{}
+	p.claimed, p.kept = map[int32]bool{}, nil
 	for _, c := range v.Candidates {
 		if c.Open {
 			open[c.Result] = false
@@ -52,9 +53,9 @@ func (p *pass) propose() ([]wish, error) {
 			}
 			switch {
 			case prop.Action == filters.None:
-				p.count(f.Name(), prop.Gate, 1)
+				p.keep(f.Name(), prop.Result, prop.Gate)
 			case taken:
-				p.count(f.Name(), filters.Outranked, 1)
+				p.keep(f.Name(), prop.Result, filters.Outranked)
 			default:
 				open[prop.Result] = true
 				wishes = append(wishes, wish{f.Name(), prop})
@@ -76,13 +77,16 @@ func (p *pass) count(filter string, gate filters.Gate, n int) {
 // beyond everything that the provider may hold.
 func (p *pass) plan(wishes []wish) {
 	p.left = p.out.size()
+	held := p.k
+	p.rewrite(wishes)
 	for i := range wishes {
 		w := &wishes[i]
 		if gate := p.admit(w); gate != "" {
-			p.count(w.filter, gate, 1)
+			p.keep(w.filter, w.Result, gate)
 		}
 	}
 	p.unclaimed()
+	p.settleMove(held)
 	if len(p.news) == 0 {
 		return
 	}
@@ -132,8 +136,15 @@ func (p *pass) admit(w *wish) filters.Gate {
 		return p.hold(w)
 	case w.Mode == filters.Meter:
 		return filters.MeterOnly
-	case !held && p.ix.Results[w.Result].Msg < p.fresh && !w.Policy.Cold:
-		return filters.ColdOff
+	case !held && p.zone(w.Result) == filters.Covered:
+		if w.Policy.Warm && p.rewriteGate != "" || p.crowded() {
+			return cmp.Or(p.rewriteGate, filters.WindowShort)
+		}
+		return filters.CachedPrefix
+	case !held && p.ix.Results[w.Result].Msg < p.fresh:
+		if gate := p.movesWith(w); gate != "" {
+			return gate
+		}
 	}
 	d, original, gate := p.decide(w)
 	saves := 0
@@ -155,7 +166,7 @@ func (p *pass) admit(w *wish) filters.Gate {
 	if held {
 		p.release(w.Result)
 	} else if d.Msg < p.fresh {
-		p.moved(d)
+		p.moved(d, w.filter, saves)
 	}
 	p.b.InForce = append(p.b.InForce, *d)
 	p.news = append(p.news, d)
@@ -181,15 +192,6 @@ func (o *outbound) size() int {
 		}
 	}
 	return n
-}
-
-// moved makes a decision part of this request's cold move.
-func (p *pass) moved(d *state.Decision) {
-	if p.o.Move == nil {
-		p.o.Move = &Move{From: d.Msg, Kind: Cold}
-	}
-	p.o.Move.From = min(p.o.Move.From, d.Msg)
-	p.o.Move.Tokens += d.Tokens - d.MarkerTokens
 }
 
 func (p *pass) toolName(result int32) string {

@@ -10,7 +10,6 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/tidemark-dev/tidemark/pipeline/breakpoint"
-	"github.com/tidemark-dev/tidemark/pipeline/cache"
 	"github.com/tidemark-dev/tidemark/pipeline/transcript"
 )
 
@@ -56,8 +55,8 @@ func Splice(body []byte, edits []Edit) []byte {
 }
 
 // Prove checks, from the index of the body alone, that edits are sorted and disjoint, that each replaces exactly one
-// result's content by a valid JSON value of the same form or takes off or adds one cache_control, and that the lengths of
-// body, edits and out add up.
+// result's content by a valid JSON value of the same form or takes off, adds or changes the ttl of one cache_control, and that
+// the lengths of body, edits and out add up.
 func Prove(ix *transcript.Index, edits []Edit, out []byte) error {
 	size, at := len(ix.Body), uint32(0)
 	r := 0
@@ -75,7 +74,7 @@ func Prove(ix *transcript.Index, edits []Edit, out []byte) error {
 			if !sameForm(&ix.Results[r], e.Text) {
 				return fmt.Errorf("%w: edit %d is no replacement of its form", errProof, i)
 			}
-		} else if !isMarkerEdit(ix, e) {
+		} else if !breakpoint.IsEdit(ix, breakpoint.Edit{Span: e.Span, Text: string(e.Text)}) {
 			return fmt.Errorf("%w: edit %d covers no single value", errProof, i)
 		}
 	}
@@ -101,19 +100,6 @@ func sameForm(r *transcript.Result, text []byte) bool {
 		return false
 	}
 	return len(text) > 2 && text[0] == '"' && text[len(text)-1] == '"' && gjson.ValidBytes(text)
-}
-
-// isMarkerEdit reports whether an edit takes off one marker, or adds one before the brace that closes a block which may
-// carry it and does not yet.
-func isMarkerEdit(ix *transcript.Index, e *Edit) bool {
-	if len(e.Text) == 0 {
-		return slices.ContainsFunc(ix.Markers, func(m transcript.Marker) bool { return m.Cut == e.Span })
-	}
-	if text := string(e.Text); e.Span.Len() != 0 || text != breakpoint.Text(cache.Short) && text != breakpoint.Text(cache.Long) {
-		return false
-	}
-	i, ok := slices.BinarySearchFunc(ix.Blocks, e.Span.Hi+1, func(b transcript.Block, hi uint32) int { return cmp.Compare(b.Raw.Hi, hi) })
-	return ok && ix.Blocks[i].Marker < 0 && breakpoint.Markable(ix, ix.SeqOf(int32(i)))
 }
 
 // proveDeep parses the outbound again and compares it with what was planned: the same messages and blocks with the same

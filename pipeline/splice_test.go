@@ -79,7 +79,7 @@ func TestSplice(t *testing.T) {
 		}
 	})
 	t.Logf("%v", seen)
-	for _, what := range append(mutationNames(), "replaced", "taken off", "added", "accepted") {
+	for _, what := range append(mutationNames(), "replaced", "taken off", "of another ttl", "added", "accepted") {
 		if seen[what] == 0 {
 			t.Errorf("%s: never tried", what)
 		}
@@ -149,9 +149,13 @@ func anyEdits(ix *transcript.Index, s gen.Source) (edits []pipeline.Edit) {
 		spans = append(spans, ix.Results[i].Content, ix.Results[i].CallID)
 	}
 	for _, m := range ix.Markers {
-		spans = append(spans, m.Cut, m.Member, m.Value)
+		end := m.Value.Hi - 1
+		spans = append(spans, m.Cut, m.Member, m.Value, m.TTLVal, transcript.Span{Lo: end, Hi: end})
 	}
-	texts := []string{"", breakpoint.Text(time.Hour), breakpoint.Text(5 * time.Minute), `"x"`, `[{"type":"text","text":"x"}]`, "null", "{}"}
+	texts := []string{
+		"", breakpoint.Text(time.Hour), breakpoint.Text(5 * time.Minute), `"x"`, `[{"type":"text","text":"x"}]`, "null", "{}",
+		`"1h"`, `"5m"`, `,"ttl":"1h"`, `"ttl":"1h"`,
+	}
 	for range 1 + s.IntN(3) {
 		if len(spans) > 0 {
 			edits = append(edits, pipeline.Edit{Span: spans[s.IntN(len(spans))], Text: []byte(texts[s.IntN(len(texts))])})
@@ -163,7 +167,7 @@ func anyEdits(ix *transcript.Index, s gen.Source) (edits []pipeline.Edit) {
 	return edits
 }
 
-// lawfulEdits makes edits from an index: results replaced, markers taken off, markers added.
+// lawfulEdits makes edits from an index: results replaced, markers taken off, given another ttl, added.
 func lawfulEdits(ix *transcript.Index, s gen.Source) (edits []pipeline.Edit, done []string) {
 	replaced := func(m transcript.Span) bool {
 		return slices.ContainsFunc(edits, func(e pipeline.Edit) bool { return e.Span.Lo <= m.Lo && m.Hi <= e.Span.Hi })
@@ -176,9 +180,18 @@ func lawfulEdits(ix *transcript.Index, s gen.Source) (edits []pipeline.Edit, don
 		}
 	}
 	for _, m := range ix.Markers {
-		if !replaced(m.Cut) && s.IntN(3) == 1 {
+		if replaced(m.Cut) {
+			continue
+		}
+		switch s.IntN(3) {
+		case 1:
 			edits = append(edits, pipeline.Edit{Span: m.Cut})
 			done = append(done, "taken off")
+		case 2:
+			if e, ok := otherTTL(ix, &m); ok {
+				edits = append(edits, e)
+				done = append(done, "of another ttl")
+			}
 		}
 	}
 	for n := int32(len(ix.Head)); n < int32(ix.Len()); n++ {
@@ -191,6 +204,19 @@ func lawfulEdits(ix *transcript.Index, s gen.Source) (edits []pipeline.Edit, don
 		return cmp.Or(cmp.Compare(a.Span.Lo, b.Span.Lo), cmp.Compare(a.Span.Hi, b.Span.Hi))
 	})
 	return edits, done
+}
+
+// otherTTL gives a marker that has members the other TTL, where that is allowed.
+func otherTTL(ix *transcript.Index, m *transcript.Marker) (e pipeline.Edit, ok bool) {
+	value := `"1h"`
+	if m.TTL == time.Hour {
+		value = `"5m"`
+	}
+	e = pipeline.Edit{Span: m.TTLVal, Text: []byte(value)}
+	if end := m.Value.Hi - 1; m.TTLVal.Len() == 0 {
+		e = pipeline.Edit{Span: transcript.Span{Lo: end, Hi: end}, Text: []byte(`,"ttl":` + value)}
+	}
+	return e, breakpoint.CanSetTTL(ix) == breakpoint.FreeTTL && len(bytes.TrimSpace(m.Value.Of(ix.Body)[1:m.Value.Len()-1])) > 0
 }
 
 func added(b *transcript.Block, ttl time.Duration) pipeline.Edit {
@@ -215,7 +241,7 @@ func marksOf(ix *transcript.Index, edits []pipeline.Edit) (marks []breakpoint.Ma
 			for _, m := range ix.Markers {
 				gone := slices.ContainsFunc(edits, func(e pipeline.Edit) bool { return e.Span.Lo <= m.Cut.Lo && m.Cut.Hi <= e.Span.Hi })
 				if m.Seq == n && m.Nested == nested && !gone {
-					marks = append(marks, breakpoint.Mark{Seq: n, TTL: m.TTL})
+					marks = append(marks, breakpoint.Mark{Seq: n, TTL: ttlOf(&m, edits)})
 				}
 			}
 		}
@@ -231,6 +257,16 @@ func marksOf(ix *transcript.Index, edits []pipeline.Edit) (marks []breakpoint.Ma
 		}
 	}
 	return marks
+}
+
+// ttlOf is what a marker asks for after the edits.
+func ttlOf(m *transcript.Marker, edits []pipeline.Edit) time.Duration {
+	for _, e := range edits {
+		if m.Value.Lo <= e.Span.Lo && e.Span.Hi <= m.Value.Hi {
+			return map[bool]time.Duration{true: time.Hour, false: 5 * time.Minute}[bytes.Contains(e.Text, []byte("1h"))]
+		}
+	}
+	return m.TTL
 }
 
 // automaticSeq is the block on which automatic caching puts its marker.
@@ -363,7 +399,7 @@ var mutations = []mutation{
 		return &pipeline.Edit{Span: b.Text, Text: []byte([]string{"", `"x"`}[s.IntN(2)])}
 	})},
 	{"a marker where none may be", onBlock(func(ix *transcript.Index, b *transcript.Block, _ gen.Source) *pipeline.Edit {
-		if n := seqOf(ix, b); b.Msg >= 0 && b.Marker < 0 && breakpoint.Markable(ix, n) {
+		if n := seqOf(ix, b); b.Marker < 0 && breakpoint.Markable(ix, n) && (b.Msg >= 0 || len(ix.Markers) == 0 && !ix.TopMarker) {
 			return nil
 		}
 		e := added(b, 5*time.Minute)

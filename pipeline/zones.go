@@ -129,24 +129,29 @@ func (p *pass) view() *filters.View {
 	case len(p.ix.Markers) == 0:
 		v.HoldGate = filters.NoBreakpoint
 	}
+	deep := !p.bound && (p.r.Config.Moves.Warm || p.crowded())
 	for i := range p.ix.Results {
 		r := int32(i)
 		if p.out.decided(r) {
 			continue
 		}
-		c := filters.Candidate{Result: r, Zone: filters.Covered}
+		c := filters.Candidate{Result: r, Zone: p.zone(r)}
 		_, c.Held = p.held[r]
-		switch msg := p.ix.Results[i].Msg; {
-		case p.out.resultCell(r) <= p.k:
-		case msg >= p.fresh:
-			c.Zone = filters.Fresh
-		default:
-			c.Zone = filters.Uncovered
-		}
-		c.Open = c.Zone != filters.Covered
+		c.Open = c.Zone != filters.Covered || deep
 		v.Candidates = append(v.Candidates, c)
 	}
 	return v
+}
+
+// zone says how the provider's cache relates to a result.
+func (p *pass) zone(result int32) filters.Zone {
+	switch {
+	case p.out.resultCell(result) <= p.k:
+		return filters.Covered
+	case p.ix.Results[result].Msg >= p.fresh:
+		return filters.Fresh
+	}
+	return filters.Uncovered
 }
 
 // holdAt says why a result cannot be held by moving breakpoints.
@@ -177,16 +182,43 @@ func (p *pass) breakpoints() error {
 	if p.b != nil {
 		in.Frontier = p.frontier()
 	}
+	in.Place = p.place()
 	plan, err := breakpoint.Decide(&in)
 	if err != nil {
 		if p.gate == "" {
 			return fall(filters.Law, err)
 		}
 		p.o.Gates[FilterGate{Gate: filters.Law}]++ // not even the replay's markers are lawful: the client's stand
+	} else if p.out != nil {
+		plan = p.lever(&in, plan)
 	}
 	p.marks = plan
-	p.o.Breakpoints = BreakpointChanges{plan.Stripped, plan.Anchored, plan.Kept}
+	p.o.Breakpoints = BreakpointChanges{plan.Stripped, plan.Anchored, plan.Kept, plan.Placed, plan.Raised, plan.Lowered}
 	return nil
+}
+
+// lever looks at what the provider holds of the outbound with these markers, and chooses how long they live.
+func (p *pass) lever(in *breakpoint.Input, plan breakpoint.Plan) breakpoint.Plan {
+	if p.scale == nil || len(p.news) > 0 {
+		p.scale = p.out.weigh()
+	}
+	p.worlds = p.survey(plan.Marks)
+	if in.TTL, in.Lower = p.ttl(); in.TTL == 0 {
+		return plan
+	}
+	raised, err := breakpoint.Decide(in)
+	if err != nil || raised.Raised+raised.Lowered == 0 {
+		p.bill.premium = 0
+		return plan
+	}
+	return raised
+}
+
+// place reports whether breakpoints are set for a client that sets none. One request says nothing: the branch must have gone
+// on within the life of what would have been written. A client that ever set one of its own is left alone for good.
+func (p *pass) place() bool {
+	return p.r.Config.Levers.Place && p.b != nil && p.side == "" && p.gate != filters.Bypass && !p.b.Ledger.Marked &&
+		p.b.Requests > 0 && p.r.Now.Sub(p.b.Last) <= cache.Short
 }
 
 // frontier is the block at which the branch's previous outbound carried its last marker, if the prefix there is the same now
@@ -212,7 +244,11 @@ func (p *pass) cacheMarks() []cache.Mark {
 	marks := make([]cache.Mark, 0, len(p.marks.Marks))
 	for _, m := range p.marks.Marks {
 		n := p.layout.cell[m.Seq]
-		marks = append(marks, cache.Mark{ID: ids[n], Cells: n, Msg: p.ix.Seq(m.Seq).Msg, TTL: m.TTL})
+		mark := cache.Mark{ID: ids[n], Cells: n, Msg: p.ix.Seq(m.Seq).Msg, TTL: m.TTL}
+		if p.scale != nil {
+			mark.Weight, mark.Thoughts = p.scale.at[n], p.scale.thoughts[n]
+		}
+		marks = append(marks, mark)
 	}
 	return marks
 }

@@ -19,6 +19,12 @@ const (
 // ErrLaw says that the plan would make lawful markers unlawful.
 var ErrLaw = errors.New("breakpoint: the markers would be unlawful")
 
+// The TTLs of a marker.
+const (
+	short = 5 * time.Minute
+	long  = time.Hour
+)
+
 // Mark is one breakpoint of the outbound.
 type Mark struct {
 	Seq    int32 // block that carries it, in the provider's order
@@ -26,12 +32,6 @@ type Mark struct {
 	nested bool
 	top    bool
 	marker int32 // index of the client's marker, -1 if it is ours
-}
-
-// Edit replaces a span of the body.
-type Edit struct {
-	Span transcript.Span
-	Text string
 }
 
 // Input is what the placement depends on.
@@ -44,15 +44,25 @@ type Input struct {
 	// Frontier is the block that carried the last breakpoint of the branch's previous outbound, -1 if there was none or it
 	// does not stand at the same prefix now.
 	Frontier int32
+	// TTL is what every marker of the outbound asks for, five minutes or one hour; 0 leaves them as the client asks.
+	TTL time.Duration
+	// Lower lets TTL be less than the client asks for; otherwise markers are only raised.
+	Lower bool
+	// Place sets markers on a body that has none at all.
+	Place bool
 }
 
 // Plan is what is forwarded.
 type Plan struct {
-	Marks    []Mark // in the provider's order
-	Edits    []Edit // sorted, disjoint
-	Stripped int    // client markers taken off for a hold
-	Anchored int    // markers set before a held result
-	Kept     int    // markers set to bridge a gap
+	Marks    []Mark  // in the provider's order
+	Edits    []Edit  // sorted, disjoint, each one that IsEdit accepts
+	Stripped int     // client markers taken off for a hold
+	Anchored int     // markers set before a held result
+	Kept     int     // markers set to bridge a gap
+	Placed   int     // markers set because the client sets none
+	Raised   int     // markers that ask for one hour where the client asks for less; anchors and bridges count, placed ones do not
+	Lowered  int     // markers that ask for five minutes where the client asks for more
+	Fixed    TTLGate // why a TTL that was asked for could not be given to the client's markers
 }
 
 // Decide places the markers. A body with more of them than the provider accepts is left as it is: it will be refused.
@@ -64,12 +74,14 @@ func Decide(in *Input) (Plan, error) {
 		return p, nil
 	}
 	hold(&p, in)
+	place(&p, in)
 	keepPrevious(&p, in)
-	if p.Stripped+p.Anchored+p.Kept == 0 {
+	setTTL(&p, in)
+	if p.Stripped+p.Anchored+p.Kept+p.Placed+p.Raised+p.Lowered == 0 {
 		return p, nil
 	}
 	slices.SortStableFunc(p.Marks, func(a, b Mark) int { return cmp.Compare(a.Seq, b.Seq) })
-	if !lawful(ix, p.Marks, client) {
+	if !lawful(ix, p.Marks, client, p.Placed) {
 		return Plan{Marks: client}, ErrLaw
 	}
 	p.Edits = edits(ix, client, p.Marks)
@@ -156,7 +168,12 @@ func anchor(ix *transcript.Index, seq int32) int32 {
 // comma before ours would make no JSON.
 func Markable(ix *transcript.Index, n int32) bool {
 	b := ix.Seq(n)
-	return b.Markable() && len(bytes.TrimSpace(ix.Body[b.Raw.Lo+1:b.Raw.Hi-1])) > 0
+	return b.Markable() && !bare(ix, b.Raw)
+}
+
+// bare reports whether an object has no members.
+func bare(ix *transcript.Index, object transcript.Span) bool {
+	return len(bytes.TrimSpace(ix.Body[object.Lo+1:object.Hi-1])) == 0
 }
 
 // hold takes off every message marker at or after the earliest held block and anchors one before it. The anchor takes the
@@ -207,25 +224,30 @@ func keepPrevious(p *Plan, in *Input) {
 	}
 }
 
-// far reports whether block b lies more than lookback positions behind block a. A run of calls, or of results, is one
-// position.
+// far reports whether block b lies more than lookback positions behind block a.
 func far(ix *transcript.Index, a, b int32) bool {
 	n := 0
 	for i := a + 1; i <= b; i++ {
-		k := ix.Seq(i).Kind
-		if (k == transcript.ToolUse || k == transcript.ToolResult) && k == ix.Seq(i-1).Kind {
-			continue
-		}
-		if n++; n > lookback {
+		if n += step(ix, i); n > lookback {
 			return true
 		}
 	}
 	return false
 }
 
-// lawful reports whether the marks break no rule that the client's own kept.
-func lawful(ix *transcript.Index, marks, client []Mark) bool {
-	if len(marks) > MaxMarkers || len(marks) > len(client)+1 {
+// step is the number of positions that a block adds to those before it: a run of calls, or of results, is one position.
+func step(ix *transcript.Index, n int32) int {
+	k := ix.Seq(n).Kind
+	if n > 0 && (k == transcript.ToolUse || k == transcript.ToolResult) && k == ix.Seq(n-1).Kind {
+		return 0
+	}
+	return 1
+}
+
+// lawful reports whether the marks break no rule that the client's own kept. Where the client sets none, those placed count
+// as the client's.
+func lawful(ix *transcript.Index, marks, client []Mark, placed int) bool {
+	if len(marks) > MaxMarkers || len(marks) > max(len(client), placed)+1 {
 		return false
 	}
 	if !ordered(marks) && ordered(client) {
@@ -241,41 +263,13 @@ func lawful(ix *transcript.Index, marks, client []Mark) bool {
 
 // ordered reports whether every 1h marker stands before every 5m one.
 func ordered(marks []Mark) bool {
-	short := false
+	after := false
 	for _, m := range marks {
-		if m.TTL < time.Hour {
-			short = true
-		} else if short {
+		if m.TTL < long {
+			after = true
+		} else if after {
 			return false
 		}
 	}
 	return true
-}
-
-// edits are the bytes that turn the client's markers into marks.
-func edits(ix *transcript.Index, client, marks []Mark) []Edit {
-	var out []Edit
-	for _, c := range client {
-		if c.marker >= 0 && !slices.ContainsFunc(marks, func(m Mark) bool { return m.marker == c.marker }) {
-			out = append(out, Edit{Span: ix.Markers[c.marker].Cut})
-		}
-	}
-	for _, m := range marks {
-		if m.marker < 0 && !m.top {
-			at := ix.Seq(m.Seq).Raw.Hi - 1 // before the brace that closes the block
-			out = append(out, Edit{Span: transcript.Span{Lo: at, Hi: at}, Text: Text(m.TTL)})
-		}
-	}
-	slices.SortFunc(out, func(a, b Edit) int {
-		return cmp.Or(cmp.Compare(a.Span.Lo, b.Span.Lo), cmp.Compare(a.Span.Hi, b.Span.Hi))
-	})
-	return out
-}
-
-// Text is a marker of ours as it is put before the brace that closes a block.
-func Text(ttl time.Duration) string {
-	if ttl >= time.Hour {
-		return `,"cache_control":{"type":"ephemeral","ttl":"1h"}`
-	}
-	return `,"cache_control":{"type":"ephemeral"}`
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/tidemark-dev/tidemark/internal/vectors"
 	"github.com/tidemark-dev/tidemark/pipeline/breakpoint"
 )
@@ -12,7 +14,8 @@ import (
 // placement is a body as a script, what is held, where the last marker stood before, and the markers of the outbound.
 type placement struct {
 	name, body, held, frontier, want string
-	did                              breakpoint.Plan // Stripped, Anchored and Kept
+	in                               breakpoint.Input // TTL, Lower and Place
+	did                              breakpoint.Plan  // all but Marks and Edits
 }
 
 var (
@@ -241,7 +244,7 @@ func TestPlacement(t *testing.T) {
 	for _, group := range []struct {
 		name  string
 		cases []placement
-	}{{"Claude Code", claudeCode}, {"four in use", fourInUse}, {"TTLs", mixedTTLs}, {"automatic", automatic}, {"unfit", unfit}} {
+	}{{"Claude Code", claudeCode}, {"four in use", fourInUse}, {"TTLs", mixedTTLs}, {"automatic", automatic}, {"unfit", unfit}, {"raised", raised}, {"lowered", lowered}, {"placed", placed}} {
 		for _, c := range group.cases {
 			t.Run(group.name+"/"+c.name, func(t *testing.T) { c.run(t) })
 		}
@@ -252,7 +255,8 @@ func (c *placement) run(t *testing.T) {
 	t.Helper()
 	body := write(t, c.body)
 	ix := parse(t, body)
-	in := breakpoint.Input{Index: ix, Frontier: seq(t, ix, c.frontier)}
+	in := c.in
+	in.Index, in.Frontier = ix, seq(t, ix, c.frontier)
 	for at := range strings.FieldsSeq(c.held) {
 		in.Held = append(in.Held, seq(t, ix, at))
 	}
@@ -263,10 +267,12 @@ func (c *placement) run(t *testing.T) {
 	if got := strings.Join(vectors.Markers(apply(body, plan.Edits)), ", "); got != c.want {
 		t.Errorf("markers %s\nwant    %s", got, c.want)
 	}
-	if plan.Stripped != c.did.Stripped || plan.Anchored != c.did.Anchored || plan.Kept != c.did.Kept {
-		t.Errorf("stripped %d, anchored %d, kept %d", plan.Stripped, plan.Anchored, plan.Kept)
+	did := plan
+	did.Marks, did.Edits = nil, nil
+	if diff := cmp.Diff(c.did, did); diff != "" {
+		t.Error(diff)
 	}
-	if c.did.Stripped+c.did.Kept == 0 && len(plan.Edits) > 0 {
+	if did.Fixed = breakpoint.FreeTTL; cmp.Equal(did, breakpoint.Plan{}) && len(plan.Edits) > 0 {
 		t.Errorf("%d edits for nothing", len(plan.Edits))
 	}
 }

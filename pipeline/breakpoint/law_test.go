@@ -19,28 +19,32 @@ func TestLaw(t *testing.T) {
 	defer ix.Release()
 	client := func(seq int32, ttl time.Duration) Mark { return Mark{Seq: seq, TTL: ttl} }
 	ours := func(seq int32, ttl time.Duration) Mark { return Mark{Seq: seq, TTL: ttl, marker: -1} }
-	const short, long = 5 * time.Minute, time.Hour
 	tidy := []Mark{client(0, long), client(1, short), client(7, short)}
 	for name, c := range map[string]struct {
 		marks, client []Mark
+		placed        int
 		want          bool
 	}{
-		"the client's own":              {tidy, tidy, true},
-		"one more":                      {[]Mark{client(0, long), ours(1, short), client(7, short)}, tidy[:2], true},
-		"two more":                      {[]Mark{client(0, long), ours(1, short), client(7, short)}, tidy[:1], false},
-		"four":                          {[]Mark{client(0, long), client(1, short), client(1, short), ours(7, short)}, tidy, true},
-		"five":                          {[]Mark{client(0, long), client(1, short), client(1, short), client(1, short), ours(7, short)}, append(tidy, tidy...), false},
-		"1h behind 5m":                  {[]Mark{client(0, short), ours(1, long)}, tidy, false},
-		"1h behind 5m, as the client":   {[]Mark{client(0, short), ours(1, long)}, []Mark{client(0, short), client(7, long)}, true},
-		"ours on empty text":            {[]Mark{client(0, long), ours(2, short)}, tidy, false},
-		"the client's on empty text":    {[]Mark{client(0, long), client(2, short)}, tidy, true},
-		"ours on thinking":              {[]Mark{client(0, long), ours(3, short)}, tidy, false},
-		"ours on an empty object":       {[]Mark{client(0, long), ours(4, short)}, tidy, false},
-		"ours beside a null one":        {[]Mark{client(0, long), ours(5, short)}, tidy, false},
-		"ours on a string":              {[]Mark{client(0, long), ours(6, short)}, tidy, false},
-		"automatic caching on a string": {[]Mark{client(0, long), {Seq: 6, TTL: short, top: true, marker: -1}}, tidy, true},
+		"the client's own":              {tidy, tidy, 0, true},
+		"one more":                      {[]Mark{client(0, long), ours(1, short), client(7, short)}, tidy[:2], 0, true},
+		"two more":                      {[]Mark{client(0, long), ours(1, short), client(7, short)}, tidy[:1], 0, false},
+		"four":                          {[]Mark{client(0, long), client(1, short), client(1, short), ours(7, short)}, tidy, 0, true},
+		"five":                          {[]Mark{client(0, long), client(1, short), client(1, short), client(1, short), ours(7, short)}, append(tidy, tidy...), 0, false},
+		"1h behind 5m":                  {[]Mark{client(0, short), ours(1, long)}, tidy, 0, false},
+		"1h behind 5m, as the client":   {[]Mark{client(0, short), ours(1, long)}, []Mark{client(0, short), client(7, long)}, 0, true},
+		"ours on empty text":            {[]Mark{client(0, long), ours(2, short)}, tidy, 0, false},
+		"the client's on empty text":    {[]Mark{client(0, long), client(2, short)}, tidy, 0, true},
+		"ours on thinking":              {[]Mark{client(0, long), ours(3, short)}, tidy, 0, false},
+		"ours on an empty object":       {[]Mark{client(0, long), ours(4, short)}, tidy, 0, false},
+		"ours beside a null one":        {[]Mark{client(0, long), ours(5, short)}, tidy, 0, false},
+		"ours on a string":              {[]Mark{client(0, long), ours(6, short)}, tidy, 0, false},
+		"automatic caching on a string": {[]Mark{client(0, long), {Seq: 6, TTL: short, top: true, marker: -1}}, tidy, 0, true},
+		"placed where there was none":   {[]Mark{ours(0, short), ours(7, short)}, nil, 2, true},
+		"placed, and a bridge":          {[]Mark{ours(0, short), ours(1, short), ours(7, short)}, nil, 2, true},
+		"one placed, and two more":      {[]Mark{ours(0, short), ours(1, short), ours(7, short)}, nil, 1, false},
+		"two where none was placed":     {[]Mark{ours(0, short), ours(7, short)}, nil, 0, false},
 	} {
-		if got := lawful(ix, c.marks, c.client); got != c.want {
+		if got := lawful(ix, c.marks, c.client, c.placed); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}

@@ -54,12 +54,17 @@ func scatter(t *rapid.T, c *gen.Conversation, tidy bool) {
 			free[k].Marker = gen.Long
 		}
 	}
-	if rapid.IntRange(0, 7).Draw(t, "top") == 7 {
+	if rapid.SampledFrom([]bool{false, false, true}).Draw(t, "top") {
 		c.TopMarker = gen.Short
 	}
 }
 
-// drawn is a body with what is held and where the frontier is, and the plan for it.
+// fataler is what a check needs of a test.
+type fataler interface {
+	Fatalf(format string, args ...any)
+}
+
+// drawn is a body with what is held, where the frontier is and what is asked for, and the plan for it.
 type drawn struct {
 	ix     *transcript.Index
 	client []breakpoint.Mark
@@ -78,12 +83,15 @@ func draw(t *rapid.T) *drawn {
 		turns = rapid.SampledFrom([]int{24, 4, 0}).Draw(t, "turns")
 	}
 	c := m.Conversation(turns)
-	if !far && (!strange || rapid.Bool().Draw(t, "marked anew")) {
+	switch {
+	case rapid.SampledFrom([]bool{false, false, true}).Draw(t, "none"):
+		c.Unmark()
+	case !far && (!strange || rapid.Bool().Draw(t, "marked anew")):
 		scatter(t, c, rapid.Bool().Draw(t, "tidy"))
 	}
 	d := &drawn{ix: read(t, c.Body())}
-	d.client = breakpoint.Client(d.ix)
-	d.in = breakpoint.Input{Index: d.ix, Frontier: -1}
+	d.in = rapid.SampledFrom([]breakpoint.Input{{}, hour, hour, lower, lower, five}).Draw(t, "ask")
+	d.in.Index, d.in.Frontier, d.in.Place = d.ix, -1, rapid.SampledFrom([]bool{true, true, false}).Draw(t, "place")
 	in := d.ix.Messages
 	if far {
 		in = in[:(len(in)+1)/2]
@@ -102,16 +110,27 @@ func draw(t *rapid.T) *drawn {
 			d.in.Held = append(d.in.Held, d.ix.SeqOf(d.ix.Results[i].Block))
 		}
 	}
-	plan, err := breakpoint.Decide(&d.in)
-	if err != nil {
-		t.Fatalf("decide: %v", err)
-	}
-	d.plan, d.out = plan, apply(d.ix.Body, plan.Edits)
-	d.after = read(t, d.out)
+	d.decide(t)
 	return d
 }
 
-func read(t *rapid.T, body []byte) *transcript.Index {
+// decide makes the plan and the outbound.
+func (d *drawn) decide(t fataler) {
+	d.client = breakpoint.Client(d.ix)
+	d.plan = decide(t, d.in)
+	d.out = apply(d.ix.Body, d.plan.Edits)
+	d.after = read(t, d.out)
+}
+
+func decide(t fataler, in breakpoint.Input) breakpoint.Plan {
+	plan, err := breakpoint.Decide(&in)
+	if err != nil {
+		t.Fatalf("decide: %v", err)
+	}
+	return plan
+}
+
+func read(t fataler, body []byte) *transcript.Index {
 	ix, err := transcript.Parse(body, transcript.Anthropic)
 	if err != nil {
 		t.Fatalf("%v in %s", err, body)
@@ -125,36 +144,47 @@ func TestProperties(t *testing.T) {
 	seen := map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {
 		d := draw(t)
-		d.edits(t)
-		d.values(t)
-		d.law(t, seen)
+		d.check(t, seen)
 		d.held(t, seen)
 		d.bridge(t, seen)
 	})
 	t.Logf("%v", seen)
-	for _, what := range []string{"lawful", "unlawful", "accepted", "stripped", "anchored", "kept", "untouched"} {
+	for _, what := range []string{"lawful", "unlawful", "accepted", "stripped", "anchored", "kept", "untouched", "raised", "lowered", "placed"} {
 		if seen[what] == 0 {
 			t.Errorf("%s: never seen", what)
 		}
 	}
 }
 
-// edits are sorted and disjoint, and there are none if nothing was done.
-func (d *drawn) edits(t *rapid.T) {
+// check is what holds whatever the body and whatever is asked for.
+func (d *drawn) check(t fataler, seen map[string]int) {
+	d.edits(t)
+	d.values(t)
+	d.law(t, seen)
+	d.ttls(t, seen)
+	d.placed(t, seen)
+	d.again(t)
+}
+
+// edits are sorted and disjoint, each can be proved, and there are none if nothing was done.
+func (d *drawn) edits(t fataler) {
 	at := uint32(0)
 	for i, e := range d.plan.Edits {
+		if !breakpoint.IsEdit(d.ix, e) {
+			t.Fatalf("edit %+v cannot be proved in %s", e, d.ix.Body)
+		}
 		if e.Span.Lo < at || e.Span.Hi < e.Span.Lo || i > 0 && e.Span == d.plan.Edits[i-1].Span {
 			t.Fatalf("edits overlap or are not sorted: %v", d.plan.Edits)
 		}
 		at = e.Span.Hi
 	}
-	if d.plan.Stripped+d.plan.Anchored+d.plan.Kept == 0 && !bytes.Equal(d.out, d.ix.Body) {
+	if p := &d.plan; p.Stripped+p.Anchored+p.Kept+p.Placed+p.Raised+p.Lowered == 0 && !bytes.Equal(d.out, d.ix.Body) {
 		t.Fatalf("nothing was done, but the body changed by %v", d.plan.Edits)
 	}
 }
 
 // values: without its markers the outbound means what the client's body means, and it has exactly the plan's markers.
-func (d *drawn) values(t *rapid.T) {
+func (d *drawn) values(t fataler) {
 	if diff := cmp.Diff(unmarked(t, d.ix.Body), unmarked(t, d.out)); diff != "" {
 		t.Fatalf("something besides markers changed: %s", diff)
 	}
@@ -170,9 +200,11 @@ func (d *drawn) values(t *rapid.T) {
 }
 
 // unmarked decodes a body and takes every cache_control out that marks, or could mark, something.
-func unmarked(t *rapid.T, body []byte) any {
+func unmarked(t fataler, body []byte) any {
 	var v any
-	if err := json.Unmarshal(body, &v); err != nil {
+	r := json.NewDecoder(bytes.NewReader(body))
+	r.UseNumber()
+	if err := r.Decode(&v); err != nil {
 		t.Fatalf("%v in %s", err, body)
 	}
 	return strip(v)
@@ -194,7 +226,7 @@ func strip(v any) any {
 }
 
 // law: what breaks no rule of the provider breaks none afterwards, and no body gets worse.
-func (d *drawn) law(t *rapid.T, seen map[string]int) {
+func (d *drawn) law(t fataler, seen map[string]int) {
 	before, after := faults(d.ix), faults(d.after)
 	if len(before) == 0 {
 		seen["lawful"]++
@@ -212,8 +244,97 @@ func (d *drawn) law(t *rapid.T, seen map[string]int) {
 			t.Fatalf("the provider refuses: %v", err)
 		}
 	}
-	if n := len(d.plan.Marks); n > len(d.client)+1 {
+	if n := len(d.plan.Marks); n > max(len(d.client), d.plan.Placed)+1 {
 		t.Fatalf("%d markers became %d", len(d.client), n)
+	}
+}
+
+// ttls: what is asked for changes no place, only TTLs: all of them, or only those below it.
+func (d *drawn) ttls(t fataler, seen map[string]int) {
+	in := d.in
+	in.TTL, in.Lower = 0, false
+	kept := decide(t, in)
+	if len(kept.Marks) != len(d.plan.Marks) {
+		t.Fatalf("%d markers, %d if no TTL is asked for", len(d.plan.Marks), len(kept.Marks))
+	}
+	lifted, lowered := 0, 0
+	for i, m := range d.plan.Marks {
+		was := kept.Marks[i]
+		want := was.TTL
+		if fixed := d.plan.Fixed != breakpoint.FreeTTL || len(d.client) > 4; d.in.TTL > 0 && !fixed && (d.in.TTL > want || d.in.Lower) {
+			want = d.in.TTL
+		}
+		if m.Seq != was.Seq || m.TTL != want {
+			t.Fatalf("marker %d at %d for %v, want %d for %v", i, m.Seq, m.TTL, was.Seq, want)
+		}
+		switch {
+		case want > was.TTL:
+			lifted++
+		case want < was.TTL:
+			lowered++
+		}
+	}
+	if kept.Placed > 0 {
+		lifted = 0
+	}
+	if d.plan.Raised != lifted && kept.Placed == 0 || d.plan.Lowered != lowered {
+		t.Fatalf("raised %d and lowered %d, but %d and %d were", d.plan.Raised, d.plan.Lowered, lifted, lowered)
+	}
+	seen["raised"], seen["lowered"] = seen["raised"]+d.plan.Raised, seen["lowered"]+d.plan.Lowered
+	if d.plan.Fixed != breakpoint.FreeTTL {
+		seen["fixed"]++
+		if d.plan.Fixed != breakpoint.CanSetTTL(d.ix) || d.in.TTL == 0 {
+			t.Fatalf("fixed by %d", d.plan.Fixed)
+		}
+	}
+}
+
+// placed: markers are placed only on a body without any, at most one in the head and one in the messages, the first of them
+// in front of what is held.
+func (d *drawn) placed(t fataler, seen map[string]int) {
+	if bytes.Contains(d.ix.Body, []byte("cache_control")) && len(d.client) > 0 || !d.in.Place {
+		if d.plan.Placed > 0 {
+			t.Fatalf("placed %d where the client has %d", d.plan.Placed, len(d.client))
+		}
+		return
+	}
+	if len(d.client) > 0 || d.ix.TopMarker {
+		return
+	}
+	head, messages := 0, 0
+	for _, m := range d.plan.Marks {
+		if m.Seq < int32(len(d.ix.Head)) {
+			head++
+			continue
+		}
+		messages++
+		if len(d.in.Held) > 0 {
+			if m.Seq >= slices.Min(d.in.Held) {
+				t.Fatalf("placed at %d, held from %d on", m.Seq, slices.Min(d.in.Held))
+			}
+			seen["placed before a held one"]++
+		}
+	}
+	if messages -= d.plan.Kept; head > 1 || messages > 1 || head+messages != d.plan.Placed {
+		t.Fatalf("placed %d: %+v", d.plan.Placed, d.plan.Marks)
+	}
+	seen["placed"] += d.plan.Placed
+	if last := d.ix.Messages[len(d.ix.Messages)-1]; messages == 0 {
+		seen["not placed"]++
+		if last.First < last.Last && last.Role == transcript.User && len(d.in.Held) == 0 {
+			if n := d.ix.SeqOf(last.Last - 1); d.ix.Seq(n).Kind != transcript.Other && breakpoint.Markable(d.ix, n) {
+				t.Fatalf("nothing on the tail of %s", d.ix.Body)
+			}
+		}
+	}
+}
+
+// again: the outbound is changed no more.
+func (d *drawn) again(t fataler) {
+	in := d.in
+	in.Index = d.after
+	if plan := decide(t, in); len(plan.Edits) > 0 {
+		t.Fatalf("decided again: %+v in %s", plan.Edits, d.out)
 	}
 }
 

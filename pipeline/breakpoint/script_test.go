@@ -29,15 +29,19 @@ var words = map[string]string{
 	"image":  `"type":"image","source":{"type":"url","url":"u"}`,
 	"null":   `"type":"text","text":"t","cache_control":null`,
 	"bare":   ` `,
+	"bill":   `"type":"text","text":"x-anthropic-billing-header: cc_version=2"`,
+	"later":  `"name":"Read","defer_loading":true`,
+	"search": `"type":"search_result","source":"u"`,
 }
 
 var suffixes = map[string]string{
 	"": "", "*": `"cache_control":{"type":"ephemeral"}`, "*1h": `"cache_control":{"type":"ephemeral","ttl":"1h"}`,
+	"*24h": `"cache_control":{"type":"ephemeral","ttl":"24h"}`, "*null": `"cache_control":null`,
 }
 
 // write makes the body that a script describes: parts are divided by semicolons, each begins with tools, system, top or the
-// role of a message and lists its blocks. A * puts a marker on a block, *1h one of an hour; "text×3" stands for three blocks,
-// "string" alone for content that is a string.
+// role of a message and lists its blocks; note is a message whose role is system. A * puts a marker on a block, *1h one of an
+// hour; "text×3" stands for three blocks, "string" alone for content that is a string.
 func write(t *testing.T, script string) []byte {
 	t.Helper()
 	areas := map[string]string{}
@@ -45,17 +49,23 @@ func write(t *testing.T, script string) []byte {
 	for part := range strings.SplitSeq(script, ";") {
 		name, rest, ok := strings.Cut(strings.TrimSpace(part), ":")
 		blocks := strings.Fields(rest)
+		role := name
+		if name == "note" {
+			role = "system"
+		}
 		switch {
 		case !ok:
 			t.Fatalf("part %q of a script", part)
 		case name == "top":
 			areas[name] = suffixes[blocks[0]]
+		case (name == "tools" || name == "system") && blocks[0] == "string":
+			areas[name] = `"s"`
 		case name == "tools" || name == "system":
 			areas[name] = list(t, blocks)
 		case len(blocks) == 1 && blocks[0] == "string":
-			messages = append(messages, `{"role":"`+name+`","content":"s"}`)
+			messages = append(messages, `{"role":"`+role+`","content":"s"}`)
 		default:
-			messages = append(messages, `{"role":"`+name+`","content":`+list(t, blocks)+`}`)
+			messages = append(messages, `{"role":"`+role+`","content":`+list(t, blocks)+`}`)
 		}
 	}
 	body := `{"model":"claude-sonnet-4-6","max_tokens":9`

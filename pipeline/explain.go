@@ -1,0 +1,83 @@
+package pipeline
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/filters"
+	"github.com/tidemark-dev/tidemark/pipeline/transcript"
+)
+
+// Verdict is what became of one tool result in one request, for people. Outcome.Explain holds one for each result.
+type Verdict struct {
+	Call, Tool string
+	What       string // path and range that the call names, empty without one
+	Msg, Turn  int32
+	Tokens     int // Est of the result
+	Zone       filters.Zone
+	Held       bool      // held out of the cache
+	Filter     string    // whose decision stands for the result; empty: it was forwarded verbatim
+	Verdict    string    // of the decision
+	ID         string    // of the original
+	Marker     string    // what was forwarded in the result's place, as JSON
+	Saves      int       // Est of what the decision leaves out
+	Since      time.Time // when the decision was made
+	// Gates are the reasons of the filters that were asked and left the result alone, in the order of the pipeline.
+	Gates []FilterGate
+}
+
+// keep counts a gate of one result, and remembers it where the request wants to be explained.
+func (p *pass) keep(filter string, result int32, gate filters.Gate) {
+	p.count(filter, gate, 1)
+	if p.r.Explain {
+		if p.kept == nil {
+			p.kept = map[int32][]FilterGate{}
+		}
+		p.kept[result] = append(p.kept[result], FilterGate{filter, gate})
+	}
+}
+
+// explain fills in the verdicts on every result.
+func (p *pass) explain() {
+	if !p.r.Explain || p.out == nil {
+		return
+	}
+	p.o.Explain = make([]Verdict, 0, len(p.ix.Results))
+	for i := range p.ix.Results {
+		p.o.Explain = append(p.o.Explain, p.verdict(int32(i)))
+	}
+}
+
+func (p *pass) verdict(result int32) Verdict {
+	r := &p.ix.Results[result]
+	v := Verdict{
+		Call: strings.Clone(p.ix.CallID(r)), Msg: r.Msg, Turn: r.Turn, Tokens: transcript.Est(p.ix.ResultText(r)), Zone: p.zone(result),
+		Gates: p.kept[result],
+	}
+	_, v.Held = p.held[result]
+	if r.Call >= 0 {
+		v.Tool, v.What = strings.Clone(p.toolName(result)), what(p.ix.CallFacts(r.Call))
+	}
+	if p.out.decided(result) {
+		d := p.out.over[result]
+		v.Filter, v.Verdict, v.ID, v.Marker = d.Filter, d.Verdict, d.ID, string(d.Content)
+		v.Saves, v.Since = d.Tokens-d.MarkerTokens, d.At
+		return v
+	}
+	if v.Zone == filters.Covered && p.gate == "" {
+		v.Gates = slices.Clone(v.Gates)
+		for _, f := range p.r.Config.Filters {
+			v.Gates = append(v.Gates, FilterGate{f.Name(), filters.CachedPrefix})
+		}
+	}
+	return v
+}
+
+// what names the file of a call, with the range that was read.
+func what(f *transcript.CallFacts) string {
+	if text := f.Range.String(); f.Path != "" && text != "" {
+		return f.Path + " (" + text + ")"
+	}
+	return f.Path
+}

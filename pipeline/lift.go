@@ -1,0 +1,97 @@
+package pipeline
+
+import (
+	"time"
+
+	"github.com/tidemark-dev/tidemark/filters"
+	"github.com/tidemark-dev/tidemark/pipeline/cache"
+)
+
+// A lift asks for an hour where the client asks for five minutes. The provider bills a read for the deepest entry that it
+// holds, and the hour's price only for what lies beyond; the entry written there covers the whole prefix for an hour. So a
+// request whose increment is small buys a long life for everything before it.
+//
+// What a lift costs is booked on the branch and bounded: the premium paid so far stays within ttl_regret of the bill that the
+// branch would have at five minutes. What it saves counts only once the provider's usage has shown it.
+
+// bigIncrement is the share of the prompt from which on, with ttl: lift, an increment is written for five minutes and lifted
+// by the next small one.
+const bigIncrement = 0.05
+
+// bill is what this request adds to the branch's ledger, in uncached characters.
+type bill struct {
+	short   float64 // at five minutes, modelled
+	premium float64 // of the lift beyond that; a saving is booked when usage shows it
+	saving  float64 // what a lift that is relied on saves here, if it holds
+	relied  bool    // more is expected to be read than a world at five minutes would hold
+}
+
+// ttl chooses the lifetime that the outbound's breakpoints ask for, 0 for the client's own, and whether that lowers it.
+func (p *pass) ttl() (ttl time.Duration, lower bool) {
+	l := &p.r.Config.Levers
+	p.bill = p.priced()
+	if p.b == nil || p.side != "" || p.gate != "" && p.gate != filters.Retry {
+		p.bill.premium = 0
+		return 0, false
+	}
+	switch l.TTL {
+	case HourTTL: // asked for whatever it costs
+		return cache.Long, false
+	case AutoTTL, LiftTTL:
+		if p.clientTTL() > cache.Short {
+			p.bill.premium = 0
+			return p.lowered()
+		}
+		if p.affordable() {
+			return cache.Long, false
+		}
+	}
+	p.bill.premium = 0
+	return 0, false
+}
+
+// priced models what the request costs in a world at five minutes, and what a lift would add.
+func (p *pass) priced() bill {
+	w, rates := &p.worlds, p.rates()
+	rho, short, long := rates.Rho(), rates.Write(cache.Short), rates.Write(cache.Long)
+	at := func(read int32, write float64) float64 {
+		read = min(read, w.tail)
+		return rho*float64(read) + write*float64(w.tail-read) + float64(w.total-w.tail)
+	}
+	b := bill{short: at(w.short, short), relied: w.certain > w.short}
+	b.premium = max(0, at(w.certain, long)-b.short)
+	if b.relied {
+		b.saving = max(0, b.short-at(w.certain, long))
+	}
+	return b
+}
+
+// affordable reports whether the branch may pay for a lift now.
+func (p *pass) affordable() bool {
+	w, l := &p.worlds, &p.b.Ledger
+	route := p.e.route(p.r.Route)
+	switch {
+	case w.tail == 0 || route.misjudged(lift):
+		return false
+	case p.bill.relied && !route.confirmed():
+		return false // if lifting does not work here, this request pays for the whole prefix anew: at five minutes, then
+	}
+	return l.Premium+p.bill.premium <= p.r.Config.Levers.Regret*(l.Short+p.bill.short)
+}
+
+// lowered is the choice for a body whose client asks for an hour itself.
+func (p *pass) lowered() (time.Duration, bool) {
+	w := &p.worlds
+	if p.r.Config.Levers.TTL != LiftTTL || !p.e.route(p.r.Route).confirmed() || w.certain == 0 {
+		return 0, false
+	}
+	if float64(w.tail-w.certain) > bigIncrement*float64(w.total) {
+		return cache.Short, true
+	}
+	return 0, false
+}
+
+// rates are the prices of this request's prompt.
+func (p *pass) rates() cache.Rates {
+	return p.price.Rates(int(tokens(p.b, float64(p.scale.total))))
+}

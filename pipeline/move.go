@@ -1,0 +1,62 @@
+package pipeline
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/tidemark-dev/tidemark/filters"
+	"github.com/tidemark-dev/tidemark/pipeline/cache"
+	"github.com/tidemark-dev/tidemark/state"
+)
+
+// movesWith says why a proposal on a result that was forwarded before, beyond what the provider holds, does not take part in
+// this request's move.
+func (p *pass) movesWith(w *wish) filters.Gate {
+	switch m := p.o.Move; {
+	case m != nil && m.Kind == Solvency:
+	case m != nil && m.Kind == Warm && w.Policy.Warm:
+	case !w.Policy.Cold:
+		return filters.ColdOff
+	case (m == nil || m.Kind == Cold) && p.e.route(p.r.Route).misjudged(cold):
+		return filters.ColdMisjudged
+	}
+	return ""
+}
+
+// moved makes a decision part of this request's move, which is cold unless another one was fired.
+func (p *pass) moved(d *state.Decision, filter string, saves int) {
+	if p.o.Move == nil {
+		p.o.Move = &Move{From: d.Msg, Kind: Cold}
+	}
+	m := p.o.Move
+	if m.by == nil {
+		m.by = map[string]int{}
+	}
+	m.From = min(m.From, d.Msg)
+	m.Tokens += d.Tokens - d.MarkerTokens
+	m.by[filter] += saves
+}
+
+// settleMove closes the sum of the move. One that was fired and carried out nothing is none: what the provider held before is
+// held.
+func (p *pass) settleMove(held int32) {
+	m := p.o.Move
+	if m == nil {
+		return
+	}
+	if len(m.by) == 0 {
+		p.o.Move, p.k = nil, held
+		return
+	}
+	saves := 0
+	for _, f := range slices.Sorted(maps.Keys(m.by)) {
+		if saves += m.by[f]; m.by[f] > m.by[m.Filter] {
+			m.Filter = f
+		}
+	}
+	if m.Kind == Cold {
+		rates := p.rates()
+		m.Sum = cache.Cold(tokens(p.b, float64(saves)), rates.Rho(), rates.Write(cmp.Or(p.clientTTL(), cache.Short)), p.horizon())
+	}
+}

@@ -1,0 +1,204 @@
+package pipeline
+
+import (
+	"context"
+	"math"
+
+	"github.com/tidemark-dev/tidemark/pipeline/cache"
+	"github.com/tidemark-dev/tidemark/state"
+)
+
+// Thresholds of what counts as a difference, in tokens. Providers count a little differently from request to request.
+const (
+	clearly   = 2000 // a read this far above what was expected refutes a belief
+	worthy    = 4000 // an expectation below this says nothing of a branch
+	maxMisses = 2    // answers in a row with less than half of what was expected, after which a branch is braked
+	minLoss   = 1024
+)
+
+// Observe takes in what became of a forwarded request: entries become certain, beliefs are confirmed or refuted, and what was
+// billed is compared with what was expected. It is called at most once for an outcome, after the response has ended; a
+// response that nobody saw leaves what was believed. It never fails and never returns nil.
+func (e *Engine) Observe(ctx context.Context, o *Outcome, r *Response) *Observation {
+	ob := &Observation{Usage: r.Usage, Model: "_other"}
+	t := o.sent
+	if t == nil {
+		if r.Usage != nil {
+			price := e.prices.Lookup(r.Model)
+			ob.Model, ob.Cost = price.Name, cost(price, r.Usage)
+			ob.Baseline = ob.Cost
+		}
+		return ob
+	}
+	ob.Model = t.price.Name
+	if r.Usage == nil || r.Status/100 != 2 {
+		return ob
+	}
+	t.judge(ob, r)
+	if t.branch == 0 {
+		return ob
+	}
+	if !t.sess.lock(ctx, settleTimeout) {
+		e.log.WarnContext(ctx, "usage not taken in", "error", "the session is busy")
+		return ob
+	}
+	defer t.sess.unlock()
+	b := t.sess.branch(t.branch)
+	if b == nil {
+		return ob
+	}
+	c := b.Clone()
+	u := r.Usage
+	c.Entries = cache.Confirm(c.Entries, t.key, t.marks, cache.Billed{Read: u.Read, Write5m: u.Write5m, Write1h: u.Write1h}, t.at)
+	if t.main {
+		t.learn(&c.Ledger, r, ob)
+	}
+	t.sess.put(c)
+	t.sess.dirty[c.ID] = true
+	e.markDirty(t.sess)
+	return ob
+}
+
+// judge compares the provider's numbers with what was expected.
+func (t *sent) judge(ob *Observation, r *Response) {
+	u := r.Usage
+	ob.Cost = cost(t.price, u)
+	ob.Baseline = cost(t.price, t.baseline(u))
+	ob.Expected = t.expected()
+	ob.Loss = t.loss(u)
+	if cause, ok := missCauses[r.Miss]; ok && ob.Loss != nil {
+		ob.Loss.Cause, ob.Loss.Filter, ob.Loss.Diagnostics = cause, "", true
+	}
+	route := t.e.route(t.route)
+	if ob.ColdMisjudged = t.left >= 0 && u.Read > t.left+clearly; ob.ColdMisjudged {
+		route.refute(cold)
+	}
+	if t.move != nil {
+		ob.MoveForecast = t.move.Sum.Gain * t.price.Rates(u.Prompt()).Input / 1e6
+	}
+	short, certain := t.count(t.worlds.short), t.count(t.worlds.certain)
+	if t.bill.relied && certain > short+clearly {
+		if float64(u.Read) < (short+certain)/2 {
+			ob.LiftMisjudged = true
+			route.refute(lift)
+		} else {
+			route.confirm()
+		}
+	}
+	ob.Ineffective = t.ineffective(u)
+}
+
+// count is how many tokens a weight is.
+func (t *sent) count(weight int32) float64 { return float64(weight) * t.ratio }
+
+// expected is what certain entries let expect to be read.
+func (t *sent) expected() int {
+	if t.worlds.tokens > 0 {
+		return int(t.worlds.tokens)
+	}
+	return int(t.count(t.worlds.certain))
+}
+
+// learn writes what the response says of the branch into its ledger.
+func (t *sent) learn(l *state.Ledger, r *Response, ob *Observation) {
+	u := r.Usage
+	if t.worlds.total > 0 && !ob.Ineffective {
+		l.Ratio = float64(u.Prompt()) / float64(t.worlds.total)
+	}
+	l.Read = int32(u.Read + u.Write5m + u.Write1h)
+	l.Message = r.Message
+	if t.bill.relied && !ob.LiftMisjudged {
+		l.Premium -= t.bill.saving
+	}
+	switch expected := ob.Expected; {
+	case expected < worthy:
+	case u.Read*2 >= expected:
+		l.Misses = 0
+	case t.move == nil && t.left < 0 && t.change == nil:
+		if l.Misses++; l.Misses >= maxMisses && !l.Braked {
+			l.Braked, ob.Braked = true, true
+		}
+	}
+}
+
+// ineffective reports whether the provider was billed for the body as it came although a smaller one was forwarded: a filter
+// that stands behind tidemark writes it anew.
+func (t *sent) ineffective(u *Usage) bool {
+	out, in := t.count(t.worlds.total), t.count(t.in)
+	if t.prior == 0 || in-out < clearly || in < out*1.1 {
+		return false
+	}
+	got := float64(u.Prompt())
+	return math.Abs(got-in) < (in-out)/4
+}
+
+// baseline is the usage that the body as it came would have had, modelled: the decisions' tokens come back, and what was
+// read is what breakpoints as the client sets them would have found.
+func (t *sent) baseline(u *Usage) *Usage {
+	w := &t.worlds
+	ratio := t.ratio
+	if w.total > 0 {
+		ratio = float64(u.Prompt()) / float64(w.total)
+	}
+	weigh := func(weight int32) int { return int(float64(weight) * ratio) }
+	b := Usage{Output: u.Output, Read: weigh(w.plain), Input: u.Prompt() - weigh(w.tail)}
+	if w.plain == w.certain || w.plain == w.known {
+		b.Read = min(u.Read, u.Prompt())
+	}
+	written := max(0, u.Prompt()-b.Input-b.Read)
+	b.Read, written = b.Read+weigh(t.removed[0]), written+weigh(t.removed[1])
+	switch {
+	case t.plain == 0:
+		b.Input, written = b.Input+b.Read+written, 0
+		b.Read = 0
+	case t.plain > cache.Short:
+		b.Write1h, written = written, 0
+	}
+	b.Write5m = written
+	return &b
+}
+
+// cost is the price of a request in USD.
+func cost(p *cache.Price, u *Usage) float64 {
+	r := p.Rates(u.Prompt())
+	return (float64(u.Input)*r.Input + float64(u.Read)*r.Read + float64(u.Write5m)*r.Write5m + float64(u.Write1h)*r.Write1h +
+		float64(u.Output)*r.Output) / 1e6
+}
+
+// missCauses are the provider's own words for why it missed.
+var missCauses = map[string]Cause{
+	"model_changed": CauseClientModel, "system_changed": CauseClientSystem, "tools_changed": CauseClientTools,
+	"messages_changed": CauseClientHistory,
+}
+
+// loss is what the request paid for again, with its one cause.
+func (t *sent) loss(u *Usage) *Loss {
+	if !t.main {
+		return nil
+	}
+	if t.first {
+		if n := u.Write5m + u.Write1h; n > 0 {
+			return &Loss{Cause: CauseFirst, Tokens: n}
+		}
+		return nil
+	}
+	had := t.prior
+	if most := int(t.count(t.worlds.tail) * 1.02); most > 0 { // a rewind has less to read
+		had = min(had, most)
+	}
+	lost := had - u.Read
+	if lost < max(minLoss, had/20) {
+		return nil
+	}
+	switch {
+	case t.change != nil:
+		l := *t.change
+		l.Tokens = lost
+		return &l
+	case t.left >= 0 || t.worlds.lapsed:
+		return &Loss{Cause: CauseTTL, Tokens: lost}
+	case t.worlds.known > 0:
+		return &Loss{Cause: CauseProvider, Tokens: lost}
+	}
+	return &Loss{Cause: CauseUnknown, Tokens: lost}
+}

@@ -1,0 +1,113 @@
+package pipeline
+
+import (
+	"time"
+
+	"github.com/tidemark-dev/tidemark/pipeline/cache"
+	"github.com/tidemark-dev/tidemark/state"
+)
+
+// sent is what is remembered of a forwarded request until its response is known.
+type sent struct {
+	e      *Engine
+	sess   *session
+	branch uint64 // 0: no branch
+	main   bool   // it advanced the branch: no side traffic, no token count
+	route  string
+	price  *cache.Price
+	key    state.Digest
+	marks  []cache.Mark
+	at     time.Time
+	worlds worlds
+	bill   bill
+	ratio  float64 // tokens of a character as far as was known
+	in     int32   // weight of the body as it came
+	// removed is the weight that decisions leave out of the prefix that the client's own world holds, and behind it.
+	removed [2]int32
+	plain   time.Duration // TTL that the client asks for, 0: it caches nothing
+	prior   int           // tokens through the last breakpoint of the outbound before
+	change  *Loss         // what of the client's, or of a move, made the outbound part from the one before
+	left    int           // tokens that a believed lapse left to be read; -1: nothing lapsed
+	move    *Move
+	first   bool
+	message string
+}
+
+// remember keeps what the response will be compared with.
+func (p *pass) remember() {
+	if p.b == nil || p.r.CountTokens || p.shadow {
+		return
+	}
+	t := &sent{
+		e: p.e, sess: p.sess, branch: p.b.ID, main: p.side == "", route: p.r.Route, price: p.price, key: p.ix.Key,
+		marks: p.cacheMarks(), at: p.r.Now, worlds: p.worlds, bill: p.bill, ratio: tokens(p.b, 1), plain: p.clientTTL(),
+		prior: int(p.b.Ledger.Read), change: p.changed(), left: -1, move: p.o.Move, first: p.m.branch == nil, message: p.b.Ledger.Message,
+	}
+	t.in, t.removed = p.removed()
+	if p.m.branch != nil && p.k < p.m.branch.Frontier.Cells && p.m.kind == KindContinue {
+		t.left = int(tokens(p.b, float64(p.scale.at[max(min(p.k, int32(len(p.scale.at))-1), p.headCells())])))
+	}
+	p.o.sent = t
+}
+
+// removed is the weight of the body as it came, and what decisions leave out of it: before the end of what the client's own
+// world holds, and behind.
+func (p *pass) removed() (in int32, out [2]int32) {
+	in = p.scale.total
+	for r, d := range p.out.over {
+		if d == nil {
+			continue
+		}
+		less := int32(p.ix.Results[r].Content.Len() - len(d.Content))
+		in += less
+		if p.scale.at[p.out.resultCell(int32(r))] <= p.worlds.plain {
+			out[0] += less
+		} else {
+			out[1] += less
+		}
+	}
+	return in, out
+}
+
+// changed says what made the outbound part from the branch's last one, nil if it only grew.
+func (p *pass) changed() *Loss {
+	was := p.m.branch
+	if was == nil || p.side != "" {
+		return nil
+	}
+	if p.o.Move != nil && p.o.Move.Kind != Cold {
+		return &Loss{Cause: CauseTidemark, Filter: p.o.Move.Filter}
+	}
+	now := state.Parts(p.ix.Parts)
+	switch old := was.Ledger.Parts; {
+	case old == state.Parts{} || p.ix.Key == lastKey(was):
+	case old.Model != now.Model:
+		return &Loss{Cause: CauseClientModel}
+	case old.Tools != now.Tools:
+		return &Loss{Cause: CauseClientTools}
+	case old.System != now.System:
+		return &Loss{Cause: CauseClientSystem}
+	}
+	if p.m.kind == KindFork && int(p.m.shared) < len(was.Chain) {
+		return &Loss{Cause: CauseClientHistory, Message: p.m.shared}
+	}
+	return nil
+}
+
+// booked returns the ledger as it stands once the request is sent.
+func (p *pass) booked() state.Ledger {
+	l := p.b.Ledger
+	l.Parts = state.Parts(p.ix.Parts)
+	l.Prompt = p.scale.total
+	if l.Began == 0 {
+		l.Began = p.scale.total
+	}
+	l.Short += p.bill.short
+	l.Premium += p.bill.premium
+	l.Marked = l.Marked || len(p.ix.Markers) > 0 || p.ix.TopMarker
+	if m := p.o.Move; m != nil && m.Kind != Cold {
+		l.Rewrites++
+		l.Moved = p.ix.LastTurn()
+	}
+	return l
+}

@@ -1,0 +1,133 @@
+package pipeline
+
+import (
+	"time"
+
+	"github.com/tidemark-dev/tidemark/filters"
+	"github.com/tidemark-dev/tidemark/pipeline/cache"
+)
+
+// Kinds of moves in which bytes change that the provider may hold.
+const (
+	Warm     = "warm"     // what the re-written cache costs is less than what the removal saves over the horizon
+	Solvency = "solvency" // the prompt would outgrow the model's window
+)
+
+// rewrite looks for a move into what the provider holds. Where one fires, what lies behind it counts as uncovered.
+func (p *pass) rewrite(wishes []wish) {
+	if p.bound || len(wishes) == 0 {
+		return
+	}
+	var deep []int // wishes in what is covered, by depth
+	for i := range wishes {
+		if w := &wishes[i]; w.Action == filters.Replace && w.Mode != filters.Meter && p.zone(w.Result) == filters.Covered {
+			deep = append(deep, i)
+		}
+	}
+	if p.crowded() {
+		p.makeRoom(wishes)
+		return
+	}
+	warm := deep[:0]
+	for _, i := range deep {
+		if wishes[i].Policy.Warm {
+			warm = append(warm, i)
+		}
+	}
+	if len(warm) == 0 || !p.r.Config.Moves.Warm {
+		return
+	}
+	p.rewriteGate = p.weighWarm(wishes, warm)
+}
+
+// weighWarm fires a warm move if it pays, or says why not.
+func (p *pass) weighWarm(wishes []wish, warm []int) filters.Gate {
+	moves, l := &p.r.Config.Moves, &p.b.Ledger
+	switch {
+	case l.Rewrites >= moves.Budget:
+		return filters.RewriteBudget
+	case l.Rewrites > 0 && int(p.ix.LastTurn()-l.Moved) < moves.Spacing:
+		return filters.MoveSpacing
+	}
+	removed, behind := make([]float64, 0, len(warm)), make([]float64, 0, len(warm))
+	var at []int
+	covered := float64(p.scale.at[p.k])
+	for _, i := range warm {
+		saves := p.saves(&wishes[i])
+		if saves <= 0 {
+			continue
+		}
+		at = append(at, i)
+		removed = append(removed, tokens(p.b, float64(saves)))
+		behind = append(behind, tokens(p.b, covered-float64(p.inFront(wishes[i].Result))))
+	}
+	rates := p.rates()
+	sum := cache.Warm(removed, behind, rates.Rho(), rates.Write(p.cacheTTL()), p.horizon()+1)
+	prompt := tokens(p.b, float64(p.scale.total))
+	sum.Needed = moves.MinGain * prompt
+	if len(at) == 0 || sum.Gain <= 0 || sum.Gain < sum.Needed {
+		return filters.BreakEven
+	}
+	p.fire(wishes[at[sum.From]].Result, Warm, sum)
+	return ""
+}
+
+// makeRoom fires a move that brings a prompt that is about to outgrow the window far below it. If that can't be reached
+// nothing is cut: the client must compact.
+func (p *pass) makeRoom(wishes []wish) {
+	saves, first := 0, int32(-1)
+	for i := range wishes {
+		if w := &wishes[i]; w.Action == filters.Replace && w.Mode != filters.Meter {
+			if n := p.saves(w); n > 0 {
+				if saves += n; first < 0 {
+					first = w.Result
+				}
+			}
+		}
+	}
+	if first < 0 || p.filled(p.scale.total-int32(saves), roomyShare) {
+		p.rewriteGate = filters.WindowShort
+		return
+	}
+	p.fire(first, Solvency, cache.Sum{Removed: tokens(p.b, float64(saves))})
+}
+
+// fire makes what lies from a result on uncovered.
+func (p *pass) fire(result int32, kind string, sum cache.Sum) {
+	p.o.Move = &Move{From: p.ix.Results[result].Msg, Kind: kind, Sum: sum}
+	if cell := p.out.resultCell(result); cell <= p.k {
+		p.k = cell - 1
+	}
+}
+
+// saves is how many characters a proposal takes off the body, 0 if it can't be carried out.
+func (p *pass) saves(w *wish) int {
+	d, _, gate := p.decide(w)
+	if gate != "" {
+		return 0
+	}
+	return p.ix.Results[w.Result].Content.Len() - len(d.Content)
+}
+
+// inFront is the weight in front of a result's block.
+func (p *pass) inFront(result int32) int32 {
+	return p.scale.at[p.out.resultCell(result)-1]
+}
+
+// horizon is how many more calls the branch is expected to make.
+func (p *pass) horizon() float64 {
+	l := &p.b.Ledger
+	growth := 0.0
+	if n := p.b.Requests; n > 0 {
+		growth = tokens(p.b, float64(p.scale.total-l.Began)/float64(n))
+	}
+	return cache.Horizon(p.b.Requests, p.r.Config.Moves.Horizon, tokens(p.b, float64(p.scale.total)), float64(p.price.Window), growth)
+}
+
+// cacheTTL is what a re-write would be written for: what the client asks for.
+func (p *pass) cacheTTL() (ttl time.Duration) {
+	if ttl = p.clientTTL(); ttl == 0 {
+		ttl = cache.Short
+	}
+	return ttl
+}
