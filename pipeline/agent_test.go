@@ -19,6 +19,7 @@ func policy(t *rapid.T) simprovider.Policy {
 		Refresh:   rapid.SampledFrom([]simprovider.Refresh{simprovider.RefreshHit, simprovider.RefreshMarks, simprovider.RefreshAll}).Draw(t, "refresh"),
 		SkipBelow: rapid.Bool().Draw(t, "skip below"),
 		Upgrade:   rapid.Bool().Draw(t, "upgrade"),
+		NoLift:    rapid.Bool().Draw(t, "no lift"),
 	}
 }
 
@@ -94,6 +95,32 @@ func TestAgentLifecycle(t *testing.T) {
 	sum.check(t)
 	if sum.moves == 0 {
 		t.Error("nothing ever moved: the scenarios prove nothing")
+	}
+}
+
+// TestAgentLevers plays the levers alone, against providers on which a lift works and on which it does not: nothing is refused,
+// nothing cached is lost, and no session is dearer than the regret allows.
+func TestAgentLevers(t *testing.T) {
+	c := config(t, "")
+	c.Filters, c.Levers = nil, pipeline.Levers{TTL: pipeline.AutoTTL, Regret: 0.01}
+	var sum tally
+	cost, plain, raised := 0.0, 0.0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		w := scenario(t, c)
+		if !w.outage && w.cost > w.plainCost*1.0101 {
+			t.Errorf("bill %.0f, without tidemark %.0f", w.cost, w.plainCost)
+		}
+		if w.said.ineffective > 0 {
+			t.Errorf("%d bodies are said not to have arrived", w.said.ineffective)
+		}
+		sum.add(w)
+		raised += w.said.raised
+		cost, plain = cost+w.cost, plain+w.plainCost
+	})
+	sum.check(t)
+	t.Logf("bill %.4f, %d lifts", cost/plain, raised)
+	if raised == 0 {
+		t.Error("nothing was ever lifted: the scenarios prove nothing")
 	}
 }
 

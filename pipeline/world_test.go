@@ -89,6 +89,56 @@ type world struct {
 	replicas bool
 	excused  int
 	seen     bool
+	blind    bool // no response is looked at
+	pending  []onItsWay
+	said     tallyOf
+}
+
+// onItsWay is a response that has not arrived.
+type onItsWay struct {
+	at       time.Time
+	replica  int
+	outcome  *pipeline.Outcome
+	response *pipeline.Response
+}
+
+// tallyOf counts what observations said.
+type tallyOf struct{ lifts, coldMisjudged, liftMisjudged, braked, ineffective, raised int }
+
+// await lets a response arrive once its first byte is there.
+func (w *world) await(ev *simagent.Event, o *pipeline.Outcome, res *simprovider.Result) {
+	if o == nil || w.blind {
+		return
+	}
+	r := &pipeline.Response{Status: res.Status, Message: res.ID, Model: res.Model}
+	if ev.Outcome == simagent.Unknown {
+		r = &pipeline.Response{}
+	} else if res.Status == http.StatusOK {
+		u := res.Usage
+		r.Usage = &pipeline.Usage{Input: u.Input, Read: u.Read, Write5m: u.Write5m, Write1h: u.Write1h, Output: u.Output}
+	}
+	w.said.raised += b2i(o.Breakpoints.Raised > 0)
+	w.pending = append(w.pending, onItsWay{res.First, ev.Replica, o, r})
+}
+
+// answer tells the engines of every response that has arrived by now.
+func (w *world) answer(now time.Time) {
+	left := w.pending[:0]
+	for _, a := range w.pending {
+		if a.at.After(now) {
+			left = append(left, a)
+			continue
+		}
+		ob := w.engines[a.replica].Observe(w.ctx, a.outcome, a.response)
+		w.said.coldMisjudged += b2i(ob.ColdMisjudged)
+		w.said.liftMisjudged += b2i(ob.LiftMisjudged)
+		w.said.braked += b2i(ob.Braked)
+		w.said.ineffective += b2i(ob.Ineffective)
+		if w.trace && (ob.ColdMisjudged || ob.LiftMisjudged || ob.Braked || ob.Ineffective || ob.Loss != nil) {
+			fmt.Printf("    %+v loss %+v\n", *ob, ob.Loss)
+		}
+	}
+	w.pending = left
 }
 
 func newWorld(base *pipeline.Config, policy simprovider.Policy, flush time.Duration) *world {
@@ -131,6 +181,7 @@ func (w *world) lose(kind, format string, args ...any) {
 func (w *world) play(events []simagent.Event) {
 	for i := range events {
 		ev := &events[i]
+		w.answer(ev.At)
 		if ev.At.Sub(w.flushed) >= w.flush {
 			w.flushed = ev.At
 			for _, e := range w.engines {
@@ -168,7 +219,9 @@ func (w *world) push(ev *simagent.Event) {
 		case "bad":
 			c.Bad = true
 		case "ok":
-			c = pipeline.Config{Name: c.Name, Filters: w.base.Filters, Mode: c.Mode}
+			mode := c.Mode
+			c = *w.base
+			c.Mode = mode
 		case "off":
 			if ev.Kind == simagent.Config {
 				c.Filters = nil
@@ -205,6 +258,7 @@ func (w *world) send(ev *simagent.Event) {
 		fmt.Println(w.n, ev.Line, "failed", o.Kind, o.Gate)
 	}
 	if ev.Outcome == simagent.Failed {
+		w.await(ev, o, &simprovider.Result{Status: http.StatusBadGateway, First: ev.At})
 		w.follow(ev, o, out)
 		return
 	}
@@ -250,6 +304,7 @@ func (w *world) send(ev *simagent.Event) {
 	if o == nil {
 		return
 	}
+	w.await(ev, o, &after)
 	w.follow(ev, o, out)
 	declared := o.Move != nil || o.Held > 0 || slices.ContainsFunc(o.New, func(d pipeline.DecisionMade) bool { return d.Matured })
 	if lost := (after.Prompt - after.Usage.Read) - (before.Prompt - before.Usage.Read); lost > 0 && !declared && w.held == 0 {

@@ -135,7 +135,7 @@ func (t *Table) With(overrides []Override) (*Table, error) {
 			return nil, fmt.Errorf("prices[%d].%w", i, err)
 		}
 	}
-	for i := range overrides {
+	for i := range slices.Backward(overrides) { // the last one that matches has the last word
 		names := []string{overrides[i].Model}
 		for _, e := range t.models {
 			names = append(names, e.Name)
