@@ -26,7 +26,7 @@ type model struct {
 // naming reads names of models. Which families there are is up to the price file.
 type naming struct {
 	nameFirst    *regexp.Regexp // opus-5-5
-	versionFirst *regexp.Regexp // claude-3-5-haiku
+	versionFirst *regexp.Regexp // claude-3-5-haiku, at the end
 	variants     []string       // families of GPT
 }
 
@@ -52,7 +52,7 @@ func newNaming(families []familyFile) *naming {
 	}
 	word := `(` + strings.Join(words, "|") + `)`
 	n.nameFirst = regexp.MustCompile(`\b` + word + `\b(?:-(\d{1,2})\b(?:-(\d{1,2})\b)?)?`)
-	n.versionFirst = regexp.MustCompile(`\bclaude-(\d{1,2})(?:-(\d{1,2}))?-` + word + `\b`)
+	n.versionFirst = regexp.MustCompile(`\bclaude-(\d{1,2})(?:-(\d{1,2}))?-` + word + `$`)
 	return n
 }
 
@@ -63,13 +63,8 @@ func normal(name string) string { return separators.Replace(strings.ToLower(name
 
 // parse reads a name in its normal form. Where several models are named, the last counts: what comes first is the platform.
 func (n *naming) parse(name string) model {
-	if all := n.versionFirst.FindAllStringSubmatch(name, -1); all != nil {
-		m := all[len(all)-1]
-		return model{family: m[3], version: version(m[1], m[2]), anthropic: true}
-	}
-	if all := n.nameFirst.FindAllStringSubmatch(name, -1); all != nil {
-		m := all[len(all)-1]
-		return model{family: m[1], version: version(m[2], m[3]), anthropic: true}
+	if m, ok := n.claude(name); ok {
+		return m
 	}
 	if all := gptName.FindAllStringSubmatch(name, -1); all != nil {
 		m := all[len(all)-1]
@@ -88,6 +83,26 @@ func (n *naming) parse(name string) model {
 		return model{version: version(m[1], m[2]), anthropic: true}
 	}
 	return model{version: -1}
+}
+
+// claude reads the last word of the name that is a family of Claude. Of two versions around it the newer one counts.
+func (n *naming) claude(name string) (model, bool) {
+	all := n.nameFirst.FindAllStringSubmatchIndex(name, -1)
+	if all == nil {
+		return model{}, false
+	}
+	last := all[len(all)-1]
+	group := func(i int) string {
+		if last[2*i] < 0 {
+			return ""
+		}
+		return name[last[2*i]:last[2*i+1]]
+	}
+	m := model{family: group(1), version: version(group(2), group(3)), anthropic: true}
+	if before := n.versionFirst.FindStringSubmatch(name[:last[3]]); before != nil {
+		m.version = max(m.version, version(before[1], before[2]))
+	}
+	return m, true
 }
 
 // version is 100 times the major number plus the minor one, -1 without a major number.

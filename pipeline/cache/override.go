@@ -39,8 +39,13 @@ func (o *Override) Validate() error {
 		key   string
 		value float64
 	}{
-		{"input", o.Input}, {"output", o.Output}, {"read", o.Read}, {"write_5m", o.Write5m}, {"write_1h", o.Write1h},
-		{"minimum", float64(o.Minimum)}, {"window", float64(o.Window)},
+		{"input", o.Input},
+		{"output", o.Output},
+		{"read", o.Read},
+		{"write_5m", o.Write5m},
+		{"write_1h", o.Write1h},
+		{"minimum", float64(o.Minimum)},
+		{"window", float64(o.Window)},
 	} {
 		if !(n.value >= 0) || math.IsInf(n.value, 1) {
 			return fmt.Errorf("%s: %v is not a positive number", n.key, n.value)

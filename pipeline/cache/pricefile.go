@@ -113,12 +113,14 @@ func (m *modelFile) price(autoTTL string) (Price, error) {
 		p.Tiers = append(p.Tiers, Tier(t))
 	}
 	if autoTTL != "none" {
-		var err error
-		if p.AutoTTL, err = time.ParseDuration(autoTTL); err != nil {
+		ttl, err := time.ParseDuration(autoTTL)
+		if err != nil {
 			return p, fmt.Errorf("auto_ttl: %w", err)
 		}
+		p.AutoTTL = ttl
 	}
-	return p, p.check()
+	err := p.check()
+	return p, err
 }
 
 // check looks for what no bill can be: the planner's sums rely on reads being cheaper than input and writes not.

@@ -311,7 +311,33 @@ func BenchmarkLookup(b *testing.B) {
 	})
 }
 
-// what an override leaves alone stays.
+// FuzzLookup: whatever the name, there is a price that can be calculated with, under a bounded label, alike in both cases.
+func FuzzLookup(f *testing.F) {
+	for _, seed := range []string{"claude-opus-5-5", "us.anthropic.claude-3-5-haiku-20241022-v1:0", "gpt-6.1-sol-2026-09-29", "vertex/claude-sonnet-4@20250514", "claude-", "gpt-"} {
+		f.Add(seed)
+	}
+	table := Prices()
+	names := append(table.Names(), Other)
+	f.Fuzz(func(t *testing.T, name string) {
+		p := table.find(name)
+		if !slices.Contains(names, p.Name) || p.Known == (p.Name == Other) {
+			t.Fatalf("name %q, known %v", p.Name, p.Known)
+		}
+		if err := p.check(); err != nil || p.Minimum <= 0 || p.AutoTTL <= 0 {
+			t.Fatalf("%+v: %v", p, err)
+		}
+		ascii := strings.IndexFunc(name, func(c rune) bool { return c >= 128 }) < 0
+		if upper := table.find(strings.ToUpper(name)); ascii && !cmp.Equal(upper, p) {
+			t.Fatalf("%+v, in capitals %+v", p, upper)
+		}
+		// A listed model in front of a path never hides behind what precedes it.
+		if last := table.find(name + "/claude-opus-5-5"); ascii && !last.Bound {
+			t.Fatalf("%q is not bound", name+"/claude-opus-5-5")
+		}
+	})
+}
+
+// What an override leaves alone stays.
 func TestOverride(t *testing.T) {
 	no, yes := false, true
 	table, err := Prices().With([]Override{
@@ -321,6 +347,7 @@ func TestOverride(t *testing.T) {
 		{Model: "claude-sonnet-5-5", Bound: &no, Window: 500_000, Minimum: 2048},
 		{Model: "our/fast.model", Input: 1, Output: 3, Bound: &yes},
 		{Model: "*-mini", Window: 128_000},
+		{Model: "*other", Window: 7}, // the label of unknown models is no name
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -376,7 +403,7 @@ func TestOverrideRefused(t *testing.T) {
 		{Override{Model: "a", Output: math.Inf(1)}, "prices[1].output: +Inf"},
 		{Override{Model: "a", Window: -5}, "prices[1].window: -5"},
 		{Override{Model: "claude-opus-5", Read: 6}, "prices[1]: of claude-opus-5, read is above input"},
-		{Override{Model: "claude-opus-*", Input: 6}, "prices[1]: of claude-opus-*, write_5m is below input"},
+		{Override{Model: "claude-opus-*", Input: 6}, "prices[1]: of claude-opus-5-5, write_5m is below input"},
 		{Override{Model: "claude-haiku-5-5", Write1h: 0.01}, "write_1h is below write_5m"},
 		{Override{Model: "a-model", Input: 1, Read: 2}, "prices[1]: of a-model, read is above input"},
 	} {
