@@ -44,6 +44,9 @@ type View struct {
 	HoldGate Gate
 	// HoldAt says why this result cannot be held; nil stands for a function that returns no gate.
 	HoldAt func(result int32) Gate
+	// HoldPays reports whether it is cheaper to hold this result for so many turns than to let it be cached, now or until the
+	// next cold moment; nil where nothing is known of prices.
+	HoldPays func(result int32, turns int) bool
 }
 
 // Action is what a proposal asks for.

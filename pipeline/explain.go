@@ -12,7 +12,7 @@ import (
 // Verdict is what became of one tool result in one request, for people. Outcome.Explain holds one for each result.
 type Verdict struct {
 	Call, Tool string
-	What       string // path and range that the call names, empty without one
+	What       string // path and range that the call names, else the start of its arguments
 	Msg, Turn  int32
 	Tokens     int // Est of the result
 	Zone       filters.Zone
@@ -57,7 +57,7 @@ func (p *pass) verdict(result int32) Verdict {
 	}
 	_, v.Held = p.held[result]
 	if r.Call >= 0 {
-		v.Tool, v.What = strings.Clone(p.toolName(result)), what(p.ix.CallFacts(r.Call))
+		v.Tool, v.What = strings.Clone(p.toolName(result)), p.what(r.Call)
 	}
 	if p.out.decided(result) {
 		d := p.out.over[result]
@@ -74,10 +74,18 @@ func (p *pass) verdict(result int32) Verdict {
 	return v
 }
 
+// maxWhat is how much of a call's arguments is shown where they name no file, in bytes.
+const maxWhat = 80
+
 // what names the file of a call, with the range that was read.
-func what(f *transcript.CallFacts) string {
-	if text := f.Range.String(); f.Path != "" && text != "" {
+func (p *pass) what(call int32) string {
+	f := p.ix.CallFacts(call)
+	switch text := f.Range.String(); {
+	case f.Path != "" && text != "":
 		return f.Path + " (" + text + ")"
+	case f.Path != "":
+		return f.Path
 	}
-	return f.Path
+	input := p.ix.Calls[call].Input.Of(p.ix.Body)
+	return strings.ToValidUTF8(string(input[:min(len(input), maxWhat)]), "")
 }

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"math"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/filters"
@@ -62,10 +63,8 @@ func (p *pass) weighWarm(wishes []wish, warm []int) filters.Gate {
 		behind = append(behind, tokens(p.b, covered-float64(p.inFront(wishes[i].Result))))
 	}
 	rates := p.rates()
-	sum := cache.Warm(removed, behind, rates.Rho(), rates.Write(p.cacheTTL()), p.horizon()+1)
-	prompt := tokens(p.b, float64(p.scale.total))
-	sum.Needed = moves.MinGain * prompt
-	if len(at) == 0 || sum.Gain <= 0 || sum.Gain < sum.Needed {
+	sum := cache.Warm(removed, behind, rates.Rho(), rates.Write(p.cacheTTL()), p.horizon())
+	if len(at) == 0 || sum.Gain <= 0 || sum.Gain < moves.MinGain*tokens(p.b, float64(p.scale.total)) {
 		return filters.BreakEven
 	}
 	p.fire(wishes[at[sum.From]].Result, Warm, sum)
@@ -114,14 +113,33 @@ func (p *pass) inFront(result int32) int32 {
 	return p.scale.at[p.out.resultCell(result)-1]
 }
 
-// horizon is how many more calls the branch is expected to make.
+// horizon is how many calls the branch is expected to make, this one included.
 func (p *pass) horizon() float64 {
-	l := &p.b.Ledger
-	growth := 0.0
-	if n := p.b.Requests; n > 0 {
-		growth = tokens(p.b, float64(p.scale.total-l.Began)/float64(n))
+	return cache.Horizon(p.b.Requests, p.r.Config.Moves.Horizon, tokens(p.b, float64(p.scale.total)), float64(p.price.Window), p.growth())
+}
+
+// growth is how many tokens a call adds to the prompt, 0 before there was one.
+func (p *pass) growth() float64 {
+	if p.b.Requests == 0 {
+		return 0
 	}
-	return cache.Horizon(p.b.Requests, p.r.Config.Moves.Horizon, tokens(p.b, float64(p.scale.total)), float64(p.price.Window), growth)
+	return tokens(p.b, float64(p.scale.total-p.b.Ledger.Began)/float64(p.b.Requests))
+}
+
+// markerTokens is what a marker costs, about.
+const markerTokens = 45
+
+// holdPays compares holding a fresh result for some turns with caching it.
+func (p *pass) holdPays(result int32, turns int) bool {
+	rates, n := p.rates(), p.horizon()
+	size := tokens(p.b, float64(p.ix.Results[result].Content.Len()))
+	h := float64(turns)
+	calls := max(0, n-h)
+	lapses := 1 - math.Pow(1-min(1, float64(p.b.Moves)/float64(max(1, p.b.Requests))), h+calls)
+	return cache.Hold(cache.Read{
+		Tokens: size, Marker: markerTokens, Turns: h, After: calls, Tail: p.growth() * h / 2, Rho: rates.Rho(),
+		Write: rates.Write(p.cacheTTL()), Cold: lapses, ColdAt: max(2, (h+calls)/2),
+	}).Pays()
 }
 
 // cacheTTL is what a re-write would be written for: what the client asks for.

@@ -89,6 +89,9 @@ type world struct {
 	replicas bool
 	excused  int
 	seen     bool
+	policy   simprovider.Policy
+	forgot   int  // tokens of shorter prefixes that lapsed while a longer one was read
+	lost     int  // tokens more uncached than without tidemark, all requests together
 	blind    bool // no response is looked at
 	pending  []onItsWay
 	said     tallyOf
@@ -143,7 +146,7 @@ func (w *world) answer(now time.Time) {
 
 func newWorld(base *pipeline.Config, policy simprovider.Policy, flush time.Duration) *world {
 	w := &world{
-		ctx: context.Background(), store: &faulty{Store: memory.New()}, base: base, flush: flush,
+		policy: policy, ctx: context.Background(), store: &faulty{Store: memory.New()}, base: base, flush: flush,
 		plain: simprovider.New(simprovider.Options{Policy: policy}), filtered: simprovider.New(simprovider.Options{Policy: policy}),
 		hasher: transcript.NewHasher(bytes.Repeat([]byte("k"), 32)), last: map[string]sent{}, decided: map[string]map[string]string{},
 	}
@@ -307,7 +310,18 @@ func (w *world) send(ev *simagent.Event) {
 	w.await(ev, o, &after)
 	w.follow(ev, o, out)
 	declared := o.Move != nil || o.Held > 0 || slices.ContainsFunc(o.New, func(d pipeline.DecisionMade) bool { return d.Matured })
-	if lost := (after.Prompt - after.Usage.Read) - (before.Prompt - before.Usage.Read); lost > 0 && !declared && w.held == 0 {
+	lost := (after.Prompt - after.Usage.Read) - (before.Prompt - before.Usage.Read)
+	w.lost += lost
+	if w.base.Levers.TTL != pipeline.KeepTTL {
+		// What a lift kept alive was not written anew, nor was what is shorter: reads count in sum. A provider that renews
+		// nothing but the entry that it read lets the shorter ones lapse, and a rewind pays for them once more.
+		if lost > 0 && w.policy.Refresh == simprovider.RefreshHit {
+			w.forgot += lost
+			lost = 0
+		}
+		lost = min(lost, w.lost)
+	}
+	if lost > 0 && !declared && w.held == 0 {
 		w.lose("read loss", "%d more tokens uncached than without tidemark (kind %v, gate %q)", lost, o.Kind, o.Gate)
 	}
 }

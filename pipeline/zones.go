@@ -120,7 +120,7 @@ func results(p *pass) []int32 {
 
 // view is what filters see.
 func (p *pass) view() *filters.View {
-	v := &filters.View{Index: p.ix, Turn: p.ix.LastTurn(), HoldAt: p.holdAt}
+	v := &filters.View{Index: p.ix, Turn: p.ix.LastTurn(), HoldAt: p.holdAt, HoldPays: p.holdPays}
 	switch {
 	case p.bound:
 		v.HoldGate = filters.PrefixBound
@@ -226,6 +226,12 @@ func (p *pass) place() bool {
 func (p *pass) frontier() int32 {
 	f := p.b.Frontier
 	if f.Cells <= 0 || f.Cells > p.k || p.out == nil || int(f.Cells) >= len(p.out.ids) || p.out.ids[f.Cells] != f.ID {
+		return -1
+	}
+	// A bridge may take the place of a marker of the client's, so it must lead to an entry, not to a mere expectation of one.
+	if !slices.ContainsFunc(p.b.Entries, func(e cache.Entry) bool {
+		return e.Key == p.ix.Key && p.out.holds(&e) && e.Cells == f.Cells && !e.Start.Add(e.TTL).Before(p.r.Now)
+	}) {
 		return -1
 	}
 	seq, ok := slices.BinarySearch(p.layout.cell, f.Cells)

@@ -31,7 +31,7 @@ const (
 // form is what the file of a filter's vector may hold; see testdata/README.md.
 var form = vectors.Form{
 	Headers: []string{
-		"shows", "config", "format", "zones", "held", "closed", "decided", "hold_gate", "hold_at", "expect", "observed", "reason",
+		"shows", "config", "format", "zones", "held", "closed", "decided", "hold_gate", "hold_at", "hold_pays", "expect", "observed", "reason",
 	},
 	Sections: []string{bodySection, proposalsSection, errorSection},
 }
@@ -127,6 +127,11 @@ func (v *vector) view(ix *transcript.Index) (*filters.View, error) {
 	each("hold_at", func(c *filters.Candidate, value string) { at[c.Result] = filters.Gate(value) })
 	if len(at) > 0 {
 		view.HoldAt = func(result int32) filters.Gate { return at[result] }
+	}
+	pays := map[int32]bool{}
+	each("hold_pays", func(c *filters.Candidate, _ string) { pays[c.Result] = true })
+	if len(pays) > 0 {
+		view.HoldPays = func(result int32, turns int) bool { return pays[result] && turns > 0 }
 	}
 	return view, errors.Join(errs...)
 }

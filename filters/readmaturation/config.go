@@ -11,8 +11,9 @@ type Hold string
 
 // Values of the hold key.
 const (
-	Always Hold = "always" // every read that may be held
-	Never  Hold = "never"  // none
+	Economic Hold = "economic" // where holding is the cheapest of three ways: hold, cache for good, cache and cut when cold
+	Always   Hold = "always"   // every read that may be held
+	Never    Hold = "never"    // none
 )
 
 // Config are the filter's keys.
@@ -21,7 +22,7 @@ type Config struct {
 	QuiesceTurns   int  `config:"quiesce_turns" doc:"turns without a call on the file after which a held read matures"`
 	MaxHoldTurns   int  `config:"max_hold_turns" doc:"turns after which a held read matures however busy its file is"`
 	MinSizeBytes   int  `config:"min_size_bytes" doc:"smallest read that is held, in bytes of its unescaped UTF-8 text"`
-	Hold           Hold `config:"hold" doc:"always: hold every read that may be held; never: hold none"`
+	Hold           Hold `config:"hold" doc:"economic: hold where that is cheaper than caching, by the price table and the calls that are expected; always: every read that may be held; never: none"`
 }
 
 // Default is the config of a route that sets no key. Turns and cap were fitted to recorded sessions: next calls on a file
@@ -32,7 +33,7 @@ func Default() Config {
 		QuiesceTurns: 3,
 		MaxHoldTurns: 8,
 		MinSizeBytes: 2048,
-		Hold:         Never,
+		Hold:         Economic,
 	}
 }
 
@@ -49,8 +50,8 @@ func (c *Config) Validate() error {
 			return fmt.Errorf("%s: %d is negative", n.key, n.value)
 		}
 	}
-	if c.Hold != Always && c.Hold != Never {
-		return fmt.Errorf("hold: %q is not known; accepted: %s, %s", c.Hold, Always, Never)
+	if c.Hold != Economic && c.Hold != Always && c.Hold != Never {
+		return fmt.Errorf("hold: %q is not known; accepted: %s, %s, %s", c.Hold, Economic, Always, Never)
 	}
 	return nil
 }

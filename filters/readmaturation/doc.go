@@ -17,9 +17,11 @@
 //	quiesce_turns   3      turns without a call on the file after which a held read matures
 //	max_hold_turns  8      turns after which a held read matures however busy its file is
 //	min_size_bytes  2048   smallest read that is held, in bytes of its unescaped UTF-8 text
-//	hold            never  always: hold every read that may be held; never: hold none
+//	hold            economic  hold where that is cheaper than caching; always: every read that may be held; never: none
 //
-// hold is never by default because a hold costs: whatever stands behind the held read is not cached either. A read that was
+// A hold costs: whatever stands behind the held read is not cached either. With economic the planner compares, by the price
+// table and the calls that it expects, holding the read with caching it for good and with caching it until the next cold
+// moment; that pays late in long sessions alone, and only with usage to learn from. A read that was
 // held before the key was set to never still matures.
 //
 // # Gates
@@ -36,6 +38,7 @@
 //	below_min_size     smaller than min_size_bytes
 //	below_min_tokens   smaller than min_tokens, or without content
 //	hold_never         hold is never
+//	hold_uneconomic    hold is economic, and caching the read is cheaper or nothing is known of prices
 //	prefix_bound       the model binds its thinking to the exact prefix
 //	automatic_caching  the provider places the breakpoint itself
 //	delta_body         history is not in the body

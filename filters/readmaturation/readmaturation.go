@@ -102,6 +102,10 @@ func (f *filter) declined(c *filters.Candidate, r *transcript.Result, a *activit
 	if f.c.MarkerMode == filters.Meter {
 		return filters.MeterOnly
 	}
+	// A read is held until its file was quiet for that long, so it is held at least that long.
+	if f.c.Hold == Economic && (a.v.HoldPays == nil || !a.v.HoldPays(c.Result, min(f.c.QuiesceTurns, f.c.MaxHoldTurns))) {
+		return filters.HoldUneconomic
+	}
 	return ""
 }
 

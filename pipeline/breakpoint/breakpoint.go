@@ -60,9 +60,9 @@ type Plan struct {
 	Anchored int     // markers set before a held result
 	Kept     int     // markers set to bridge a gap
 	Placed   int     // markers set because the client sets none
-	Raised   int     // markers that ask for one hour where the client asks for less; anchors and bridges count, placed ones do not
-	Lowered  int     // markers that ask for five minutes where the client asks for more
-	Fixed    TTLGate // why a TTL that was asked for could not be given to the client's markers
+	Raised   int     // markers of the outbound, ours too, that ask for one hour and would not if no TTL were asked for
+	Lowered  int     // the same for five minutes
+	Fixed    TTLGate // why the TTL asked for could not be given
 }
 
 // Decide places the markers. A body with more of them than the provider accepts is left as it is: it will be refused.

@@ -112,7 +112,7 @@ var placed = []placement{
 	},
 	{
 		name: "of the TTL asked for", body: "system: text; user: text", in: breakpoint.Input{Place: true, TTL: time.Hour},
-		want: "system.0 1h, messages.0.content.0 1h", did: two,
+		want: "system.0 1h, messages.0.content.0 1h", did: breakpoint.Plan{Placed: 2, Raised: 2},
 	},
 	{name: "of five minutes if told", body: "system: text; user: text", in: breakpoint.Input{Place: true, TTL: 5 * time.Minute}, want: "system.0 5m, messages.0.content.0 5m", did: two},
 	{name: "not unless told", body: "system: text; user: text"},

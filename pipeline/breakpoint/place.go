@@ -1,7 +1,6 @@
 package breakpoint
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/tidemark-dev/tidemark/pipeline/transcript"
@@ -17,7 +16,7 @@ func place(p *Plan, in *Input) {
 	}
 	for _, n := range []int32{headEnd(ix), tail(ix, in.Held)} {
 		if n >= 0 {
-			p.Marks = append(p.Marks, Mark{Seq: n, TTL: cmp.Or(in.TTL, short), marker: -1})
+			p.Marks = append(p.Marks, Mark{Seq: n, TTL: short, marker: -1})
 			p.Placed++
 		}
 	}
