@@ -242,6 +242,7 @@ func TestMarkerInsideReplacedResult(t *testing.T) {
 func TestDecisionsAndMarkersInOneBody(t *testing.T) {
 	t.Run("markers before results", func(t *testing.T) {
 		s, k := begun(t)
+		s.billed(20_000) // the bridge takes the place of a marker only where the provider said that it leads to something
 		k.say("Go on.")
 		for range 20 { // so much is said at once that the tail's marker finds nothing
 			k.Messages[11].Blocks = append(k.Messages[11].Blocks, gen.Text("And more."))

@@ -420,7 +420,7 @@ func TestInvariant11_Recoverable(t *testing.T) {
 	n := 0
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWalker(t, c, plainModel)
-		for range rapid.IntRange(2, 12).Draw(t, "requests") {
+		for range rapid.IntRange(8, 22).Draw(t, "requests") {
 			w.act()
 			s := w.send(w.lines[w.cur].Body())
 			before := contents(s.in)
@@ -434,6 +434,7 @@ func TestInvariant11_Recoverable(t *testing.T) {
 			}
 		}
 	})
+	t.Logf("%d markers", n)
 	if n == 0 {
 		t.Error("nothing was ever replaced")
 	}
@@ -549,7 +550,7 @@ func TestInvariant16_Pure(t *testing.T) {
 		}
 		for i, s := range steps {
 			e := replicas[rapid.IntRange(0, 1).Draw(t, "replica")]
-			o := e.Request(context.Background(), ask(s.in, c, s.at))
+			o := e.Request(context.Background(), ask(s.in, a.c, s.at))
 			e.Flush(context.Background())
 			out := s.in
 			if o.Body != nil {

@@ -237,6 +237,15 @@ func begun(t *testing.T) (*scene, *talk) {
 	return s, k
 }
 
+// billed lets the provider say that it cached the last request, which has so many tokens.
+func (s *scene) billed(tokens int) {
+	s.T.Helper()
+	o := s.e.Observe(context.Background(), s.o, &pipeline.Response{Status: 200, Usage: &pipeline.Usage{Write5m: tokens}})
+	if o.Usage == nil {
+		s.Error("the usage was not taken in")
+	}
+}
+
 // eager is a filter that replaces whatever it may.
 type eager struct{}
 

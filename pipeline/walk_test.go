@@ -55,6 +55,11 @@ func bigMaker(t *rapid.T, model string) *gen.Maker {
 }
 
 func newWalker(t *rapid.T, c *pipeline.Config, model string) *walker {
+	if rapid.Bool().Draw(t, "raised") {
+		raised := *c
+		raised.Levers.TTL = pipeline.HourTTL
+		c = &raised
+	}
 	w := &walker{t: t, m: bigMaker(t, model), c: c, store: keyed{memory.New()}, at: epoch}
 	w.restart()
 	w.lines = []*gen.Conversation{w.m.Conversation(rapid.IntRange(0, 6).Draw(t, "turns"))}
@@ -227,6 +232,9 @@ func changes(t *rapid.T, in, out []byte) (list []change) {
 			delete(o, "cache_control")
 			o["content"] = bare(o["content"])
 		}
+	}
+	for _, o := range []map[string]any{a, b} {
+		o["system"], o["tools"] = bare(o["system"]), bare(o["tools"])
 	}
 	if d := cmp.Diff(a, b); d != "" {
 		t.Fatalf("something besides results and breakpoints changed: %.2000s", d)

@@ -180,7 +180,7 @@ func (p *pass) breakpoints() error {
 		}
 	}
 	if p.b != nil {
-		in.Frontier = p.frontier()
+		in.Frontier, in.Doubtful = p.frontier()
 	}
 	in.Place = p.place()
 	plan, err := breakpoint.Decide(&in)
@@ -222,23 +222,20 @@ func (p *pass) place() bool {
 }
 
 // frontier is the block at which the branch's previous outbound carried its last marker, if the prefix there is the same now
-// and the provider may still hold it, else -1.
-func (p *pass) frontier() int32 {
+// and the provider may still hold it, else -1. It is doubtful unless the provider itself said so.
+func (p *pass) frontier() (seq int32, doubtful bool) {
 	f := p.b.Frontier
 	if f.Cells <= 0 || f.Cells > p.k || p.out == nil || int(f.Cells) >= len(p.out.ids) || p.out.ids[f.Cells] != f.ID {
-		return -1
+		return -1, true
 	}
-	// A bridge may take the place of a marker of the client's, so it must lead to an entry, not to a mere expectation of one.
-	if !slices.ContainsFunc(p.b.Entries, func(e cache.Entry) bool {
-		return e.Key == p.ix.Key && p.out.holds(&e) && e.Cells == f.Cells && !e.Start.Add(e.TTL).Before(p.r.Now)
-	}) {
-		return -1
-	}
-	seq, ok := slices.BinarySearch(p.layout.cell, f.Cells)
+	at, ok := slices.BinarySearch(p.layout.cell, f.Cells)
 	if !ok {
-		return -1
+		return -1, true
 	}
-	return int32(seq)
+	certain := slices.ContainsFunc(p.b.Entries, func(e cache.Entry) bool {
+		return e.Key == p.ix.Key && e.Cells == f.Cells && p.out.holds(&e) && e.SureAlive(p.r.Now)
+	})
+	return int32(at), !certain
 }
 
 // cacheMarks are the outbound's breakpoints as entries know them.

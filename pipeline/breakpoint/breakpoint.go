@@ -44,6 +44,8 @@ type Input struct {
 	// Frontier is the block that carried the last breakpoint of the branch's previous outbound, -1 if there was none or it
 	// does not stand at the same prefix now.
 	Frontier int32
+	// Doubtful: the entry at the frontier is believed, not certain. Then no marker of the client's makes room for a bridge.
+	Doubtful bool
 	// TTL is what every marker of the outbound asks for, five minutes or one hour; 0 leaves them as the client asks.
 	TTL time.Duration
 	// Lower lets TTL be less than the client asks for; otherwise markers are only raised.
@@ -218,7 +220,7 @@ func keepPrevious(p *Plan, in *Input) {
 		return
 	}
 	first := slices.IndexFunc(marks, func(m Mark) bool { return m.Seq >= int32(len(ix.Head)) && !m.nested })
-	if first >= 0 && first < len(marks)-1 { // the last one, which may be ours or automatic, never makes room
+	if first >= 0 && first < len(marks)-1 && !in.Doubtful { // the last one, which may be ours or automatic, never makes room
 		marks = append(slices.Delete(marks, first, first+1), bridge)
 		p.Marks, p.Kept = marks, 1
 	}
