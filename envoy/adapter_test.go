@@ -45,7 +45,7 @@ var ways = map[string]way{
 
 // Routes that the shipped config has no use for: request body modes that pass, and responses that are sent to tidemark.
 const extraRoutes = `
-              - {name: streamed, match: {prefix: /streamed/}, route: *upstream, typed_per_filter_config: {envoy.filters.http.ext_proc: {
+              - {name: request-streamed, match: {prefix: /request-streamed/}, route: *upstream, typed_per_filter_config: {envoy.filters.http.ext_proc: {
                   "@type": type.googleapis.com/envoy.extensions.filters.http.ext_proc.v3.ExtProcPerRoute,
                   overrides: {processing_mode: {request_body_mode: STREAMED, response_header_mode: SKIP}}}}}
               - {name: partial, match: {prefix: /partial/}, route: *upstream, typed_per_filter_config: {envoy.filters.http.ext_proc: {
@@ -59,6 +59,14 @@ const extraRoutes = `
                   "@type": type.googleapis.com/envoy.extensions.filters.http.ext_proc.v3.ExtProcPerRoute,
                   overrides: {processing_mode: {request_body_mode: FULL_DUPLEX_STREAMED, request_trailer_mode: SEND,
                     response_header_mode: SEND, response_body_mode: FULL_DUPLEX_STREAMED, response_trailer_mode: SEND}}}}}
+              - {name: duplex-usage, match: {prefix: /duplex-usage/}, route: *upstream, typed_per_filter_config: {
+                  envoy.filters.http.ai_protocol_manager: {
+                    "@type": type.googleapis.com/envoy.extensions.filters.http.ai_protocol_manager.v3.AiProtocolManagerPerRoute,
+                    response: {llm_protocol: ANTHROPIC_MESSAGES}},
+                  envoy.filters.http.ext_proc: {
+                    "@type": type.googleapis.com/envoy.extensions.filters.http.ext_proc.v3.ExtProcPerRoute,
+                    overrides: {processing_mode: {request_body_mode: FULL_DUPLEX_STREAMED, request_trailer_mode: SEND,
+                      response_header_mode: SKIP, response_trailer_mode: SEND}}}}}
               - {name: local, match: {prefix: /local/}, direct_response: {status: 418, body: {inline_string: a local reply}}, typed_per_filter_config: {envoy.filters.http.ext_proc: {
                   "@type": type.googleapis.com/envoy.extensions.filters.http.ext_proc.v3.ExtProcPerRoute,
                   overrides: {processing_mode: {request_header_mode: SKIP, response_header_mode: SEND, response_body_mode: BUFFERED}}}}}
@@ -322,7 +330,7 @@ func TestCancel(t *testing.T) {
 
 func TestUnsupportedModes(t *testing.T) {
 	w := newWorld(t, extproc.Options{}, withExtraRoutes)
-	for _, path := range []string{"/streamed/v1/messages", "/partial/v1/messages"} {
+	for _, path := range []string{"/request-streamed/v1/messages", "/partial/v1/messages"} {
 		before := w.recorder.count("passed " + extproc.UnsupportedMode)
 		body := bytes.Repeat([]byte("u"), 300_000)
 		if got := do(t, envoytest.Client(t, true), w.request(t, path, bytes.NewReader(body), toyHeader, toyUpper)); got.Sum != sum(body) {

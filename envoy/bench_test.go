@@ -20,7 +20,7 @@ func BenchmarkAdapter(b *testing.B) {
 	env := envoytest.Start(b, envoytest.Options{
 		Upstream: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }),
 		Server: &extproc.Options{
-			Engine: toy{}, Admit: admitToy, Result: observe.Result, Observer: newRecorder(), Deadline: shippedDeadline,
+			Engine: toy{}, Admit: admitToy, Result: observe.Result, Account: observe.Account, Observer: newRecorder(), Deadline: shippedDeadline,
 		},
 	})
 	client := envoytest.Client(b, false)

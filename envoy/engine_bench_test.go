@@ -36,6 +36,11 @@ func (e *either) Request(ctx context.Context, r *pipeline.Request) *pipeline.Out
 	return e.engine.Request(ctx, r)
 }
 
+// Observe implements [extproc.Engine] for both.
+func (e *either) Observe(ctx context.Context, o *pipeline.Outcome, r *pipeline.Response) *pipeline.Observation {
+	return e.engine.Observe(ctx, o, r)
+}
+
 // BenchmarkEngine sends turns of sessions of about 100 kB and 1 MB through Envoy in three ways by turns: without ext_proc, with an
 // ext_proc that answers at once with the same body, and with the engine, which replays what it decided before. It reports
 // the median of each and, as ratio, what the engine adds over what answering at once adds.
@@ -83,7 +88,7 @@ func throughEnvoy(b *testing.B, behind int) {
 	env := envoytest.Start(b, envoytest.Options{
 		Upstream: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }),
 		Server: &extproc.Options{
-			Engine: e, Result: observe.Result, Observer: newRecorder(), Deadline: shippedDeadline,
+			Engine: e, Result: observe.Result, Account: observe.Account, Observer: newRecorder(), Deadline: shippedDeadline,
 			Now: func() time.Time { return time.Unix(now.Load(), 0) },
 			Admit: func(*extproc.Head) (*pipeline.Request, string) {
 				return &pipeline.Request{Format: transcript.Anthropic, Tenant: "t", Session: strconv.FormatInt(session.Load(), 10), Config: config}, ""

@@ -69,6 +69,11 @@ func (toy) Request(ctx context.Context, r *pipeline.Request) *pipeline.Outcome {
 	return o
 }
 
+// Observe takes the response at its word.
+func (toy) Observe(_ context.Context, _ *pipeline.Outcome, r *pipeline.Response) *pipeline.Observation {
+	return &pipeline.Observation{Usage: r.Usage, Model: r.Model}
+}
+
 // mark changes both ends of a body.
 func mark(b []byte) []byte {
 	b = bytes.Clone(b)
@@ -126,6 +131,17 @@ func (r *recorder) Passed(why string) { r.add("passed "+why, 0) }
 
 func (r *recorder) Answered(_ *pipeline.Request, o *pipeline.Outcome) {
 	r.add("answered "+o.Class()+" "+string(o.Gate), 0)
+}
+
+func (r *recorder) Observed(_ *pipeline.Request, _ *pipeline.Outcome, v *pipeline.Observation) {
+	switch {
+	case v == nil:
+		r.add("observed nothing", 0)
+	case v.Usage == nil:
+		r.add("observed unknown", 0)
+	default:
+		r.add(fmt.Sprintf("observed %+v", *v.Usage), 0)
+	}
 }
 
 func (r *recorder) count(what string) int {
@@ -223,19 +239,28 @@ func newWorld(t *testing.T, o extproc.Options, edit func(string) string) *world 
 	w := startWorld(t, o, edit)
 	t.Cleanup(func() {
 		w.recorder.idle(t)
-		for _, stat := range []string{"streams_failed", "spurious_msgs_received", "rejected_header_mutations", "message_timeouts"} {
-			if n, err := w.Process.Stat(context.Background(), "http.ingress.ext_proc.tidemark."+stat); n != 0 || err != nil {
-				t.Errorf("Envoy counted %d %s, %v", n, stat, err)
-			}
-		}
+		w.healthy(t)
 	})
 	return w
+}
+
+// healthy demands that Envoy found nothing wrong with tidemark.
+func (w *world) healthy(t *testing.T) {
+	t.Helper()
+	for _, stat := range []string{"streams_failed", "spurious_msgs_received", "rejected_header_mutations", "message_timeouts"} {
+		if n, err := w.Process.Stat(context.Background(), "http.ingress.ext_proc.tidemark."+stat); n != 0 || err != nil {
+			t.Errorf("Envoy counted %d %s, %v", n, stat, err)
+		}
+	}
 }
 
 func startWorld(t *testing.T, o extproc.Options, edit func(string) string) *world {
 	t.Helper()
 	w := &world{upstream: &echoUpstream{}, recorder: newRecorder()}
-	o.Engine, o.Admit, o.Result, o.Observer = toy{}, admitToy, observe.Result, w.recorder
+	o.Admit, o.Result, o.Account, o.Observer = admitToy, observe.Result, observe.Account, w.recorder
+	if o.Engine == nil {
+		o.Engine = toy{}
+	}
 	if o.Deadline == 0 {
 		o.Deadline = shippedDeadline
 	}

@@ -80,7 +80,7 @@ func outbound(t *testing.T, edit func(string) string) string {
 	t.Helper()
 	env := envoytest.Start(t, envoytest.Options{
 		Upstream: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) }),
-		Server:   &extproc.Options{Engine: tell{}, Admit: admit, Result: observe.Result, Observer: quiet{}, Deadline: 2 * time.Second},
+		Server:   &extproc.Options{Engine: tell{}, Admit: admit, Result: observe.Result, Account: observe.Account, Observer: quiet{}, Deadline: 2 * time.Second},
 		Edit:     edit,
 	})
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, env.URL("/v1/messages"), strings.NewReader("{}"))
@@ -106,6 +106,10 @@ func (tell) Request(_ context.Context, r *pipeline.Request) *pipeline.Outcome {
 	return &pipeline.Outcome{Body: []byte(r.Config.Name)}
 }
 
+func (tell) Observe(context.Context, *pipeline.Outcome, *pipeline.Response) *pipeline.Observation {
+	return &pipeline.Observation{}
+}
+
 // admit takes everything, and makes the whole config of the route its name.
 func admit(h *extproc.Head) (*pipeline.Request, string) {
 	name := "json " + h.Config.JSON
@@ -129,6 +133,8 @@ func (quiet) Began()                                        {}
 func (quiet) Ended(time.Duration, codes.Code)               {}
 func (quiet) Passed(string)                                 {}
 func (quiet) Answered(*pipeline.Request, *pipeline.Outcome) {}
+
+func (quiet) Observed(*pipeline.Request, *pipeline.Outcome, *pipeline.Observation) {}
 
 // plain is envoy/bootstrap.yaml, with the places that patches go to: its filters are set_metadata, ext_proc and router.
 type plain struct {

@@ -56,6 +56,9 @@ func TestEnvoyStatic(t *testing.T) {
 	if n := tidemark.Metric(t, `tidemark_moves_total{kind="cold"}`); n == 0 {
 		t.Error("tidemark counted no move")
 	}
+	if n := tidemark.Metric(t, `tidemark_billed_tokens_total`); n == 0 {
+		t.Error("tidemark learned of no token that was billed")
+	}
 }
 
 func text(t *testing.T, file string) string {

@@ -18,6 +18,20 @@
 // A request that is not tidemark's, which the [Admit] function says by its headers, does not wait: in BUFFERED mode the stream
 // is ended with OK right after the headers, so that Envoy does not buffer; in full duplex every chunk is echoed as it comes.
 //
+// # What was billed
+//
+// Once a request has been answered, the stream stays open for what Envoy sends of the response, and the engine is told once what
+// became of it:
+//
+//	response trailers  with typed metadata envoy.ai.token_usage of Envoy's ai_protocol_manager, which tells neither the message's
+//	                   id nor five-minute from one-hour writes: all are taken for the former.
+//	response headers   a JSON or event-stream body that does not come anyway is asked for by mode_override, chunk by chunk; each is
+//	                   answered at once and read aside. Where Envoy does not allow the override, only the status is known.
+//	neither            nothing is known when the stream ends, nor is it of a response that breaks off.
+//
+// Both may come: a body that could be read wins. The last answer may wait a moment for the engine, so that access logs have its
+// word.
+//
 // # Time
 //
 // The engine runs under [Options.Deadline], which belongs below Envoy's message_timeout (full duplex has none, so this is
@@ -27,5 +41,6 @@
 // # Ownership and concurrency
 //
 // A [Server] serves any number of streams at once. Bodies belong to the message they came in; the engine may read its body
-// until it returns, also when nobody waits for it any more. No goroutine outlives a stream but that one.
+// until it returns, also when nobody waits for it any more. No goroutine outlives a stream but that one and the one that tells
+// the engine of a response.
 package extproc

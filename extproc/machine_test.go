@@ -22,6 +22,8 @@ func exchange(s *Server, messages ...message) (perMessage []answers, left bool) 
 		perMessage = append(perMessage, s.answer(context.Background(), mc, m))
 		s.contain(mc.sent)
 	}
+	s.contain(func() { mc.ended(context.Background()) })
+	s.calls.Wait()
 	return perMessage, mc.left()
 }
 

@@ -22,10 +22,14 @@ const (
 // grace is how long after the deadline an engine that works its way back is still waited for.
 const grace = 25 * time.Millisecond
 
-// Engine decides what becomes of a body; [pipeline.Engine] is one. Request is called once per request, from a goroutine of
-// its own, and must return soon after ctx ends.
+// Engine decides what becomes of a body; [pipeline.Engine] is one. Each call has a goroutine of its own and must return soon
+// after ctx ends.
 type Engine interface {
+	// Request is called once per request.
 	Request(ctx context.Context, r *pipeline.Request) *pipeline.Outcome
+	// Observe is called once per outcome that was answered, after the last byte of the response or when no more can be known of
+	// it. It is not called for outcomes that were dropped, but for what was forwarded in their place.
+	Observe(ctx context.Context, o *pipeline.Outcome, r *pipeline.Response) *pipeline.Observation
 }
 
 // Admit looks at the headers of a request and returns what the engine needs to know of it, without Body, ID and Now, or nil
@@ -34,6 +38,9 @@ type Admit func(h *Head) (r *pipeline.Request, reason string)
 
 // Result describes an outcome for access logs, as flat scalars.
 type Result func(o *pipeline.Outcome, r *pipeline.Request) *structpb.Struct
+
+// Account describes an observation for access logs, as flat scalars that are added to those of the outcome.
+type Account func(v *pipeline.Observation) *structpb.Struct
 
 // Observer is told what happens. Its methods are called from many goroutines, after the answer has been sent.
 type Observer interface {
@@ -45,13 +52,16 @@ type Observer interface {
 	Passed(reason string)
 	// Answered says what became of a request that the engine was asked about.
 	Answered(r *pipeline.Request, o *pipeline.Outcome)
+	// Observed says what the response to such a request came to; nil if the engine panicked over it.
+	Observed(r *pipeline.Request, o *pipeline.Outcome, v *pipeline.Observation)
 }
 
-// Options of a [Server]. The first four must be there.
+// Options of a [Server]. The first five must be there.
 type Options struct {
 	Engine       Engine
 	Admit        Admit
 	Result       Result
+	Account      Account
 	Observer     Observer
 	Log          *slog.Logger     // nil: nothing is logged
 	Deadline     time.Duration    // of the engine, per body; 0: DefaultDeadline

@@ -20,13 +20,15 @@ type machine interface {
 	requestHeaders(ctx context.Context, m message) answers
 	requestBody(ctx context.Context, m message) answers
 	requestTrailers(ctx context.Context, m message) answers
-	response(m message) answers
+	response(ctx context.Context, m message) answers
 
 	// abandon answers a message whose handling panicked, with everything that is still owed, and passes what follows. It
 	// calls nothing that could panic.
 	abandon(m message) answers
 	// sent reports what was answered.
 	sent()
+	// ended says that the stream is over, however it ended.
+	ended(ctx context.Context)
 	// left says that the rest of the request is none of tidemark's business: the stream may be ended with OK.
 	left() bool
 }
@@ -37,10 +39,12 @@ type passThrough struct {
 	server    *Server
 	reqChunks bool // the request body is in full duplex: what is not echoed is lost
 	resChunks bool // so is the response body
+	mayAsk    bool // the response body does not come, but can be asked for
 
 	request *pipeline.Request // asked about; nil: not asked
 	outcome *pipeline.Outcome // to be reported once sent
 	why     string            // to be reported once sent
+	tap     *tap              // of the response, once the engine's word has been sent; nil: nobody wants to know
 }
 
 func (p *passThrough) requestHeaders(_ context.Context, m message) answers {
@@ -57,8 +61,35 @@ func (p *passThrough) requestBody(_ context.Context, m message) answers {
 
 func (p *passThrough) requestTrailers(context.Context, message) answers { return one(trailersAnswer()) }
 
-// response answers the messages of the response, in whatever mode they come.
-func (p *passThrough) response(m message) answers {
+// response answers the messages of the response, in whatever mode they come, so that it goes on as it is. Where it is
+// followed, the last answer carries what is known of it.
+func (p *passThrough) response(ctx context.Context, m message) answers {
+	out := p.answerResponse(m)
+	if p.tap == nil || len(out) == 0 {
+		return out
+	}
+	p.tap.described(m)
+	last := out[len(out)-1]
+	switch b := m.GetResponseBody(); {
+	case m.GetResponseHeaders() != nil:
+		if p.tap.headers(m) && p.mayAsk && !m.GetResponseHeaders().GetEndOfStream() {
+			last.ModeOverride = streamed()
+		}
+	case m.GetResponseTrailers() != nil:
+		last.DynamicMetadata = p.tap.result(ctx, waitWithout)
+	case b != nil:
+		p.tap.body(b.GetBody())
+		if b.GetEndOfStream() && len(b.GetBody()) == 0 {
+			last.DynamicMetadata = p.tap.result(ctx, waitWithout)
+		} else if b.GetEndOfStream() {
+			last.DynamicMetadata = p.tap.result(ctx, waitWithBytes)
+		}
+	}
+	return out
+}
+
+// answerResponse is the answer to a message of the response that changes nothing.
+func (p *passThrough) answerResponse(m message) answers {
 	switch {
 	case m.GetResponseHeaders() != nil:
 		return one(&extprocv3.ProcessingResponse{Response: &extprocv3.ProcessingResponse_ResponseHeaders{
@@ -88,16 +119,18 @@ func (p *passThrough) abandon(m message) answers {
 	case m.GetRequestTrailers() != nil:
 		return one(trailersAnswer())
 	}
-	return p.response(m)
+	return p.answerResponse(m)
 }
 
-// fault notes a panic of the machine itself.
+// fault notes a panic of the machine itself. Once the request has been answered it is only logged.
 func (p *passThrough) fault() {
-	if p.request == nil {
+	switch {
+	case p.tap != nil:
+	case p.request == nil:
 		p.why = Fault
-		return
+	default:
+		p.outcome = lost(p.request)
 	}
-	p.outcome = lost(p.request)
 }
 
 func (p *passThrough) sent() {
@@ -105,9 +138,18 @@ func (p *passThrough) sent() {
 	p.outcome, p.why = nil, ""
 	switch {
 	case outcome != nil:
+		p.tap = &tap{server: p.server, request: p.request, outcome: outcome}
 		p.server.o.Observer.Answered(p.request, outcome)
+		p.tap.forgetBodies()
+		p.request = p.tap.request
 	case why != "":
 		p.server.o.Observer.Passed(why)
+	}
+}
+
+func (p *passThrough) ended(ctx context.Context) {
+	if p.tap != nil {
+		p.tap.end(ctx)
 	}
 }
 

@@ -15,6 +15,9 @@ const (
 	PipelineKey    = "x-tidemark-pipeline" // gRPC initial metadata: the name of a pipeline
 )
 
+// attributesKey is the one key under which attributes come.
+const attributesKey = "envoy.filters.http.ext_proc"
+
 // BypassHeader narrows a request to replay; it is stripped before the request goes upstream.
 const BypassHeader = "x-tidemark-bypass"
 
@@ -72,7 +75,7 @@ func routeConfigOf(ctx context.Context, m message) RouteConfig {
 		Metadata: m.GetMetadataContext().GetFilterMetadata()[RouteNamespace],
 		JSON:     last(md.Get(RouteKey)),
 		Pipeline: last(md.Get(PipelineKey)),
-		Route:    m.GetAttributes()["envoy.filters.http.ext_proc"].GetFields()["xds.route_name"].GetStringValue(),
+		Route:    m.GetAttributes()[attributesKey].GetFields()["xds.route_name"].GetStringValue(),
 	}
 }
 

@@ -44,6 +44,11 @@ func (s *Server) Process(stream extprocv3.ExternalProcessor_ProcessServer) error
 	defer func() { s.o.Observer.Ended(time.Since(began), code) }()
 
 	var mc machine
+	defer func() {
+		if mc != nil {
+			s.contain(func() { mc.ended(stream.Context()) })
+		}
+	}()
 	for {
 		m, err := stream.Recv()
 		if err != nil {
@@ -78,6 +83,8 @@ func (s *Server) choose(m message) machine {
 		reqChunks: chunked(pc.GetRequestBodyMode()),
 		resChunks: chunked(pc.GetResponseBodyMode()),
 	}
+	// Envoy ignores overrides where a body is in full duplex, and needs none where the response comes anyway.
+	p.mayAsk = !p.reqChunks && pc.GetResponseBodyMode() == filterv3.ProcessingMode_NONE
 	switch {
 	case m.GetObservabilityMode():
 		p.why = Observability
@@ -116,7 +123,7 @@ func (s *Server) answer(ctx context.Context, mc machine, m message) (out answers
 	case *extprocv3.ProcessingRequest_RequestTrailers:
 		return mc.requestTrailers(ctx, m)
 	default:
-		return mc.response(m)
+		return mc.response(ctx, m)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/tidemark-dev/tidemark/pipeline"
+	"github.com/tidemark-dev/tidemark/pipeline/transcript"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -34,6 +35,20 @@ func (f engineFunc) Request(ctx context.Context, r *pipeline.Request) *pipeline.
 	return f(ctx, r)
 }
 
+// watched is an engine that keeps the responses that it is told of.
+type watched struct {
+	engineFunc
+	rec *recorder
+}
+
+func (w watched) Observe(_ context.Context, o *pipeline.Outcome, r *pipeline.Response) *pipeline.Observation {
+	w.rec.mu.Lock()
+	defer w.rec.mu.Unlock()
+	w.rec.responses = append(w.rec.responses, *r)
+	w.rec.observed = append(w.rec.observed, o.Class())
+	return &pipeline.Observation{Usage: r.Usage, Model: r.Model}
+}
+
 // upper changes every byte, so that nothing that was changed can be taken for an original.
 func upper(_ context.Context, r *pipeline.Request) *pipeline.Outcome {
 	return &pipeline.Outcome{Body: bytes.ToUpper(r.Body), Level: pipeline.Decided}
@@ -47,8 +62,10 @@ func faulty(context.Context, *pipeline.Request) *pipeline.Outcome {
 
 // recorder counts what the server tells.
 type recorder struct {
-	mu     sync.Mutex
-	counts map[string]int
+	mu        sync.Mutex
+	counts    map[string]int
+	responses []pipeline.Response // that the engine was told of
+	observed  []string            // classes of the outcomes that they belong to
 }
 
 func (r *recorder) add(what string) {
@@ -73,10 +90,21 @@ func (r *recorder) Answered(_ *pipeline.Request, o *pipeline.Outcome) {
 	r.add("answered " + o.Level.String() + " " + string(o.Gate))
 }
 
+func (r *recorder) Observed(_ *pipeline.Request, _ *pipeline.Outcome, v *pipeline.Observation) {
+	if v == nil {
+		r.add("observed nothing")
+		return
+	}
+	r.add("observed")
+}
+
 // newTestServer admits JSON, and gives the engine more time than a slow machine needs.
 func newTestServer(e engineFunc, o Options) (*Server, *recorder) {
 	rec := &recorder{}
-	o.Engine, o.Observer = e, rec
+	o.Observer = rec
+	if o.Engine == nil {
+		o.Engine = watched{e, rec}
+	}
 	if o.Deadline == 0 {
 		o.Deadline = time.Minute
 	}
@@ -86,6 +114,9 @@ func newTestServer(e engineFunc, o Options) (*Server, *recorder) {
 	if o.Result == nil {
 		o.Result = levelOf
 	}
+	if o.Account == nil {
+		o.Account = outputOf
+	}
 	return New(o), rec
 }
 
@@ -93,11 +124,19 @@ func admitJSON(h *Head) (*pipeline.Request, string) {
 	if h.Headers.Get("content-type") != "application/json" {
 		return nil, "content_type"
 	}
-	return &pipeline.Request{}, ""
+	return &pipeline.Request{Format: transcript.Anthropic}, ""
 }
 
 func levelOf(o *pipeline.Outcome, _ *pipeline.Request) *structpb.Struct {
 	return &structpb.Struct{Fields: map[string]*structpb.Value{"level": structpb.NewStringValue(o.Level.String())}}
+}
+
+func outputOf(v *pipeline.Observation) *structpb.Struct {
+	out := &structpb.Struct{Fields: map[string]*structpb.Value{"model": structpb.NewStringValue(v.Model)}}
+	if v.Usage != nil {
+		out.Fields["output"] = structpb.NewNumberValue(float64(v.Usage.Output))
+	}
+	return out
 }
 
 // resultIn is the result that an answer carries.

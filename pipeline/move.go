@@ -49,14 +49,13 @@ func (p *pass) settleMove(held int32) {
 		p.o.Move, p.k = nil, held
 		return
 	}
-	saves := 0
 	for _, f := range slices.Sorted(maps.Keys(m.by)) {
-		if saves += m.by[f]; m.by[f] > m.by[m.Filter] {
+		if m.by[f] > m.by[m.Filter] {
 			m.Filter = f
 		}
 	}
 	if m.Kind == Cold {
 		rates := p.rates()
-		m.Sum = cache.Cold(tokens(p.b, float64(saves)), rates.Rho(), rates.Write(cmp.Or(p.clientTTL(), cache.Short)), p.horizon())
+		m.Sum = cache.Cold(float64(m.Tokens), rates.Rho(), rates.Write(cmp.Or(p.clientTTL(), cache.Short)), p.horizon())
 	}
 }

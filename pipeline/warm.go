@@ -1,10 +1,13 @@
 package pipeline
 
 import (
+	"maps"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/filters"
+	"github.com/tidemark-dev/tidemark/pipeline/breakpoint"
 	"github.com/tidemark-dev/tidemark/pipeline/cache"
 )
 
@@ -51,21 +54,29 @@ func (p *pass) weighWarm(wishes []wish, warm []int) filters.Gate {
 		return filters.MoveSpacing
 	}
 	removed, behind := make([]float64, 0, len(warm)), make([]float64, 0, len(warm))
-	var at []int
-	covered := float64(p.scale.at[p.k])
+	var at, sizes []int
+	covered, kept := p.scale.at[p.k], p.survivors()
 	for _, i := range warm {
-		saves := p.saves(&wishes[i])
+		saves, bytes := p.saves(&wishes[i])
 		if saves <= 0 {
 			continue
 		}
 		at = append(at, i)
-		removed = append(removed, tokens(p.b, float64(saves)))
-		behind = append(behind, tokens(p.b, covered-float64(p.inFront(wishes[i].Result))))
+		sizes = append(sizes, bytes)
+		removed = append(removed, saves)
+		behind = append(behind, tokens(p.b, float64(covered-kept(p.out.resultCell(wishes[i].Result)))))
 	}
 	rates := p.rates()
 	sum := cache.Warm(removed, behind, rates.Rho(), rates.Write(p.cacheTTL()), p.horizon())
 	if len(at) == 0 || sum.Gain <= 0 || sum.Gain < moves.MinGain*tokens(p.b, float64(p.scale.total)) {
 		return filters.BreakEven
+	}
+	left := p.left
+	for _, n := range sizes[sum.From:] {
+		left -= n
+	}
+	if left < minLeft { // not all of them would be admitted, and then the sum is another one
+		return filters.SmallPrompt
 	}
 	p.fire(wishes[at[sum.From]].Result, Warm, sum)
 	return ""
@@ -74,21 +85,21 @@ func (p *pass) weighWarm(wishes []wish, warm []int) filters.Gate {
 // makeRoom fires a move that brings a prompt that is about to outgrow the window far below it. If that can't be reached
 // nothing is cut: the client must compact.
 func (p *pass) makeRoom(wishes []wish) {
-	saves, first := 0, int32(-1)
+	saves, first := 0.0, int32(-1)
 	for i := range wishes {
 		if w := &wishes[i]; w.Action == filters.Replace && w.Mode != filters.Meter {
-			if n := p.saves(w); n > 0 {
+			if n, _ := p.saves(w); n > 0 {
 				if saves += n; first < 0 {
 					first = w.Result
 				}
 			}
 		}
 	}
-	if first < 0 || p.filled(p.scale.total-int32(saves), roomyShare) {
+	if first < 0 || tokens(p.b, float64(p.scale.total))-saves > roomyShare*float64(p.price.Window) {
 		p.rewriteGate = filters.WindowShort
 		return
 	}
-	p.fire(first, Solvency, cache.Sum{Removed: tokens(p.b, float64(saves))})
+	p.fire(first, Solvency, cache.Sum{Removed: saves})
 }
 
 // fire makes what lies from a result on uncovered.
@@ -99,18 +110,39 @@ func (p *pass) fire(result int32, kind string, sum cache.Sum) {
 	}
 }
 
-// saves is how many characters a proposal takes off the body, 0 if it can't be carried out.
-func (p *pass) saves(w *wish) int {
+// saves is how many tokens, and bytes of the body, a proposal leaves out, 0 if it can't be carried out: by the estimate of its text or by the bytes
+// of its JSON, whichever promises less. Escapes make the one too large, a tokenizer of its own the other.
+func (p *pass) saves(w *wish) (n float64, bytes int) {
 	d, _, gate := p.decide(w)
 	if gate != "" {
-		return 0
+		return 0, 0
 	}
-	return p.ix.Results[w.Result].Content.Len() - len(d.Content)
+	bytes = p.ix.Results[w.Result].Content.Len() - len(d.Content)
+	return min(float64(d.Tokens-d.MarkerTokens), tokens(p.b, float64(bytes))), bytes
 }
 
-// inFront is the weight in front of a result's block.
-func (p *pass) inFront(result int32) int32 {
-	return p.scale.at[p.out.resultCell(result)-1]
+// survivors returns how much, as a weight, would still be read of the cache if the outbound changed from a cell on: the
+// provider finds no entry that no breakpoint reaches, so a cut behind its lookback costs everything back to the last one
+// that does.
+func (p *pass) survivors() func(cell int32) int32 {
+	marks, at := breakpoint.Client(p.ix), p.layout.positions()
+	alive := map[int32]bool{}
+	for _, entries := range p.entriesOf() {
+		for i := range entries {
+			e := &entries[i]
+			if e.Key == p.ix.Key && p.out.holds(e) && e.SureAlive(p.r.Now) && p.reaches(at, marks, e.Cells) {
+				alive[e.Cells] = true
+			}
+		}
+	}
+	cells := slices.Sorted(maps.Keys(alive))
+	return func(cell int32) int32 {
+		i, _ := slices.BinarySearch(cells, cell)
+		if i == 0 {
+			return 0
+		}
+		return p.scale.at[cells[i-1]]
+	}
 }
 
 // horizon is how many calls the branch is expected to make, this one included.

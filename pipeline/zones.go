@@ -179,7 +179,10 @@ func (p *pass) breakpoints() error {
 			in.Replaced = append(in.Replaced, p.ix.SeqOf(p.ix.Results[r].Block))
 		}
 	}
-	if p.b != nil {
+	if p.b != nil && p.out != nil {
+		if p.scale == nil || len(p.news) > 0 {
+			p.scale = p.out.weigh()
+		}
 		in.Frontier, in.Doubtful = p.frontier()
 	}
 	in.Place = p.place()
@@ -199,7 +202,7 @@ func (p *pass) breakpoints() error {
 
 // lever looks at what the provider holds of the outbound with these markers, and chooses how long they live.
 func (p *pass) lever(in *breakpoint.Input, plan breakpoint.Plan) breakpoint.Plan {
-	if p.scale == nil || len(p.news) > 0 {
+	if p.scale == nil {
 		p.scale = p.out.weigh()
 	}
 	p.worlds = p.survey(plan.Marks)
@@ -221,21 +224,33 @@ func (p *pass) place() bool {
 		p.b.Requests > 0 && p.r.Now.Sub(p.b.Last) <= cache.Short
 }
 
-// frontier is the block at which the branch's previous outbound carried its last marker, if the prefix there is the same now
-// and the provider may still hold it, else -1. It is doubtful unless the provider itself said so.
+// frontier is the block to which a bridge may be needed: where the deepest entry ends that the provider holds by its own word,
+// or else where the branch's previous outbound carried its last marker, if the prefix there is the same now and the provider
+// may still hold it; -1 if there is neither. The latter is doubtful.
 func (p *pass) frontier() (seq int32, doubtful bool) {
+	cell := p.certain()
 	f := p.b.Frontier
-	if f.Cells <= 0 || f.Cells > p.k || p.out == nil || int(f.Cells) >= len(p.out.ids) || p.out.ids[f.Cells] != f.ID {
+	if believed := f.Cells > 0 && f.Cells <= p.k && int(f.Cells) < len(p.out.ids) && p.out.ids[f.Cells] == f.ID; believed && f.Cells > cell {
+		cell, doubtful = f.Cells, true
+	}
+	at, ok := slices.BinarySearch(p.layout.cell, cell)
+	if cell <= 0 || !ok {
 		return -1, true
 	}
-	at, ok := slices.BinarySearch(p.layout.cell, f.Cells)
-	if !ok {
-		return -1, true
+	return int32(at), doubtful
+}
+
+// certain is where the deepest entry ends that the provider holds of the outbound by its own word, 0 if there is none.
+func (p *pass) certain() (cell int32) {
+	for _, entries := range p.entriesOf() {
+		for i := range entries {
+			e := &entries[i]
+			if e.Cells > cell && e.Key == p.ix.Key && p.out.holds(e) && e.SureAlive(p.r.Now) && p.scale.thoughts[e.Cells] == e.Thoughts {
+				cell = e.Cells
+			}
+		}
 	}
-	certain := slices.ContainsFunc(p.b.Entries, func(e cache.Entry) bool {
-		return e.Key == p.ix.Key && e.Cells == f.Cells && p.out.holds(&e) && e.SureAlive(p.r.Now)
-	})
-	return int32(at), !certain
+	return cell
 }
 
 // cacheMarks are the outbound's breakpoints as entries know them.

@@ -59,3 +59,9 @@ func (o observer) Answered(r *pipeline.Request, out *pipeline.Outcome) {
 	o.Request(r, out)
 	observe.LogRequest(context.Background(), o.log, r, out)
 }
+
+// Observed implements [extproc.Observer].
+func (o observer) Observed(r *pipeline.Request, out *pipeline.Outcome, v *pipeline.Observation) {
+	o.Metrics.Observed(r, out, v)
+	observe.LogObserved(context.Background(), o.log, r, out, v)
+}

@@ -6,15 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"os/signal"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/jedib0t/go-pretty/v6/progress"
-	"github.com/jedib0t/go-pretty/v6/table"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/term"
 
@@ -22,28 +21,39 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/routeconfig"
 )
 
-type replayCommand struct {
-	Sessions []string `arg:"" name:"session" help:"Session files, or folders of captured requests." type:"path"`
+// policyFlags say under which config sessions are played.
+type policyFlags struct {
 	Pipeline []string `help:"Filters, in order." default:"readlifecycle"`
 	Route    string   `help:"Route config as JSON, as a route would carry it; --pipeline is not used then." placeholder:"JSON"`
-	Bodies   string   `help:"Write every body before and after into this folder." placeholder:"DIR" type:"path"`
+	NoLift   bool     `help:"Play against a provider that does not lift what is cached to a longer life."`
+}
+
+type replayCommand struct {
+	Sessions []string `arg:"" name:"session" help:"Session files, or folders of captured requests." type:"path"`
+	policyFlags
+	Compare  []string `help:"Names of pipelines, presets too; each session is played under each of them, and --pipeline and --route are not used." placeholder:"NAME"`
+	Bodies   string   `help:"Write every body before and after into this folder; with --compare into one folder for each pipeline." placeholder:"DIR" type:"path"`
 	JSON     string   `name:"json" help:"Write the report as JSON; - is standard output." placeholder:"FILE"`
+	SVG      string   `name:"svg" help:"Draw the session, request by request; for a single one." placeholder:"FILE" type:"path"`
 	Parallel int      `help:"Sessions at a time; 0 is one for each core."`
 }
 
 // Run replays every session. It exits with 2 if one cannot be read; sessions of other wire formats are named and left out.
 func (c *replayCommand) Run() error {
-	route, err := c.route()
+	if c.SVG != "" && len(c.Sessions) != 1 {
+		return &exitError{exitUsage, errors.New("--svg draws a single session")}
+	}
+	policies, err := c.policies(c.Compare)
 	if err != nil {
 		return &exitError{exitUsage, err}
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	reports, skipped, err := c.replay(ctx, route)
+	reports, skipped, err := c.replay(ctx, policies)
 	if err != nil {
 		return &exitError{exitUsage, err}
 	}
-	if err := c.write(reports, skipped); err != nil {
+	if err := c.write(replayResults(policies, reports, skipped)); err != nil {
 		return &exitError{exitUsage, err}
 	}
 	if len(reports) == 0 {
@@ -52,20 +62,38 @@ func (c *replayCommand) Run() error {
 	return nil
 }
 
-// route compiles the config that all requests are played with.
-func (c *replayCommand) route() (*routeconfig.Route, error) {
-	raw := map[string]any{"pipeline": anys(c.Pipeline)}
-	if c.Route != "" {
-		raw = nil
-		if err := json.Unmarshal([]byte(c.Route), &raw); err != nil {
-			return nil, fmt.Errorf("read --route: %w", err)
+// policies compiles the configs that sessions are played under: the named ones, or else that of the flags.
+func (f *policyFlags) policies(names []string) ([]replay.Policy, error) {
+	if len(names) == 0 {
+		raw, name := map[string]any{"pipeline": anys(f.Pipeline)}, strings.Join(f.Pipeline, "+")
+		if f.Route != "" {
+			raw, name = nil, "--route"
+			if err := json.Unmarshal([]byte(f.Route), &raw); err != nil {
+				return nil, fmt.Errorf("read --route: %w", err)
+			}
 		}
+		resolver, problems := routeconfig.New(routeconfig.Options{Filters: knownFilters(), Default: raw})
+		if err := problems.Err(); err != nil {
+			return nil, err
+		}
+		return []replay.Policy{policy(name, resolver.Default())}, nil
 	}
-	resolver, problems := routeconfig.New(routeconfig.Options{Filters: knownFilters(), Default: raw})
-	if err := problems.Err(); err != nil {
-		return nil, err
+	var bad error
+	resolver, problems := routeconfig.New(routeconfig.Options{
+		Filters: knownFilters(), OnError: func(_ string, _ routeconfig.Source, err error) { bad = errors.Join(bad, err) },
+	})
+	policies := make([]replay.Policy, 0, len(names))
+	for _, name := range names {
+		if slices.ContainsFunc(policies, func(p replay.Policy) bool { return p.Name == name }) {
+			return nil, fmt.Errorf("--compare names %s twice", name)
+		}
+		policies = append(policies, policy(name, resolver.Resolve("replay", routeconfig.Sources{Name: name})))
 	}
-	return resolver.Resolve("replay", routeconfig.Sources{}), nil
+	return policies, errors.Join(problems.Err(), bad)
+}
+
+func policy(name string, r *routeconfig.Route) replay.Policy {
+	return replay.Policy{Name: name, Config: r.Config, Identity: r.Identity}
 }
 
 func anys(words []string) []any {
@@ -76,11 +104,11 @@ func anys(words []string) []any {
 	return out
 }
 
-// replay plays the sessions in parallel and returns their reports in the order of the arguments.
-func (c *replayCommand) replay(ctx context.Context, route *routeconfig.Route) ([]*replay.Report, []string, error) {
+// replay plays the sessions in parallel and returns their reports, one for each policy, in the order of the arguments.
+func (c *replayCommand) replay(ctx context.Context, policies []replay.Policy) ([][]*replay.Report, []string, error) {
 	bar := progressBar(len(c.Sessions))
 	defer bar.Stop()
-	all := make([]*replay.Report, len(c.Sessions))
+	all := make([][]*replay.Report, len(c.Sessions))
 	var mu sync.Mutex
 	var skipped []string
 	g, ctx := errgroup.WithContext(ctx)
@@ -102,13 +130,13 @@ func (c *replayCommand) replay(ctx context.Context, route *routeconfig.Route) ([
 			if err != nil {
 				return err
 			}
-			all[i], err = replay.Run(ctx, rec, replay.Options{Config: route.Config, Identity: route.Identity, Bodies: c.Bodies})
+			all[i], err = replay.Run(ctx, rec, replay.Options{Policies: policies, Bodies: c.Bodies, NoLift: c.NoLift})
 			return err
 		})
 	}
 	err := g.Wait()
 	slices.Sort(skipped)
-	return slices.DeleteFunc(all, func(r *replay.Report) bool { return r == nil }), skipped, err
+	return slices.DeleteFunc(all, func(r []*replay.Report) bool { return r == nil }), skipped, err
 }
 
 // bar shows progress on a terminal, and nothing anywhere else.
@@ -140,25 +168,34 @@ func (b *bar) Stop() {
 	}
 }
 
-func (c *replayCommand) write(reports []*replay.Report, skipped []string) error {
-	total := replay.Sum(reports)
+// write writes what was asked for: tables unless the JSON goes to standard output.
+func (c *replayCommand) write(r *results) error {
 	if c.JSON != "" {
-		out := struct {
-			Total    *replay.Report   `json:"total"`
-			Sessions []*replay.Report `json:"sessions"`
-			Skipped  []string         `json:"skipped,omitempty"`
-		}{total, reports, skipped}
-		if err := writeJSONFile(c.JSON, out); err != nil {
+		if err := writeJSONFile(c.JSON, r); err != nil {
 			return err
 		}
 	}
 	if c.JSON != "-" {
-		printReports(os.Stdout, append(slices.Clone(reports), total))
+		r.print(os.Stdout)
 	}
-	for _, s := range skipped {
+	if c.SVG != "" && len(r.Sessions) > 0 {
+		if err := drawFile(c.SVG, r.Sessions); err != nil {
+			return err
+		}
+	}
+	for _, s := range r.Skipped {
 		fmt.Fprintln(os.Stderr, "left out:", s)
 	}
 	return nil
+}
+
+func drawFile(name string, reports []*replay.Report) (err error) {
+	f, err := os.Create(name)
+	if err != nil {
+		return fmt.Errorf("write picture: %w", err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return replay.SVG(f, reports)
 }
 
 func writeJSONFile(name string, v any) (err error) {
@@ -170,45 +207,4 @@ func writeJSONFile(name string, v any) (err error) {
 		defer func() { err = errors.Join(err, w.Close()) }()
 	}
 	return writeJSON(w, v)
-}
-
-// printReports shows one line a session; the last report is the total.
-func printReports(w io.Writer, reports []*replay.Report) {
-	t := table.NewWriter()
-	t.SetOutputMirror(w)
-	t.SetStyle(table.StyleLight)
-	t.AppendHeader(table.Row{"session", "requests", "tokens in", "tokens out", "decisions", "moves", "holds", "matured", "gates"})
-	for i, r := range reports {
-		row := table.Row{r.Session, r.Requests, r.TokensIn, r.TokensOut, counts(r.Decisions, 3), r.Moves, r.Holds, r.Matured, counts(r.Gates, 3)}
-		if i == len(reports)-1 {
-			t.AppendFooter(row)
-		} else {
-			t.AppendRow(row)
-		}
-	}
-	t.Render()
-}
-
-// counts shows the n largest of several counts.
-func counts(m map[string]int, n int) string {
-	keys := slices.SortedFunc(maps.Keys(m), func(a, b string) int {
-		if m[a] != m[b] {
-			return m[b] - m[a]
-		}
-		if a < b {
-			return -1
-		}
-		return 1
-	})
-	text := ""
-	for i, k := range keys {
-		if i == n {
-			return text + " …"
-		}
-		if i > 0 {
-			text += " "
-		}
-		text += fmt.Sprintf("%s %d", k, m[k])
-	}
-	return text
 }

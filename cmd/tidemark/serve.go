@@ -90,10 +90,11 @@ func openStore(where string, m *observe.Metrics) (state.Store, error) {
 
 // run serves with the store open. When it returns, no request runs and what was pending is written.
 func (s *server) run(ctx context.Context) (err error) {
-	s.engine, err = pipeline.New(ctx, s.store, pipeline.Options{Log: s.log, Start: s.now()})
+	s.engine, err = pipeline.New(ctx, s.store, pipeline.Options{Log: s.log, Start: s.now(), Prices: s.config.PriceTable})
 	if err != nil {
 		return fmt.Errorf("start engine: %w", err)
 	}
+	s.metrics.PriceTable(s.config.PriceTable)
 	defer func() {
 		last, cancel := context.WithTimeout(context.Background(), closing)
 		defer cancel()
@@ -108,7 +109,7 @@ func (s *server) run(ctx context.Context) (err error) {
 		return errors.Join(err, grpcListener.Close())
 	}
 	s.extproc = extproc.New(extproc.Options{
-		Engine: s.engine, Admit: s.admission.admit, Result: observe.Result, Observer: observer{s.metrics, s.log}, Log: s.log,
+		Engine: s.engine, Admit: s.admission.admit, Result: observe.Result, Account: observe.Account, Observer: observer{s.metrics, s.log}, Log: s.log,
 		Now: s.now, Deadline: s.config.Deadline, MaxBody: s.config.MaxBodyBytes,
 		DrainDelay: max(s.config.DrainDelay, 1), DrainTimeout: max(s.config.DrainTimeout, 1), // 0 would mean their defaults
 	})

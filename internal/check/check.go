@@ -44,12 +44,13 @@ const (
 	HeaderMode   Rule = "header-mode"          // BUFFERED without headers
 	TrailerMode  Rule = "trailer-mode"         // FULL_DUPLEX_STREAMED without trailers
 	Timeout      Rule = "message-timeout"      // Envoy gives up before tidemark does
-	FailureMode  Rule = "failure-mode"         // requests fail when tidemark does
+	FailureMode  Rule = "failure-mode"         // requests fail when tidemark does, always or in full duplex
 	BufferLimit  Rule = "buffer-limit"         // big bodies are refused
 	Forwarding   Rule = "forwarding-namespace" // the route config does not reach tidemark
 	Receiving    Rule = "receiving-namespace"  // results do not reach the access log
 	RetryDuplex  Rule = "retry-duplex"         // retries send the body twice
 	Upgrade      Rule = "upgrade"              // upgrades wait for a body that never ends
+	Usage        Rule = "usage"                // what tidemark does cannot be checked by what the provider bills
 )
 
 // Finding is one thing that was found.

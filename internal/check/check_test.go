@@ -81,7 +81,7 @@ func TestEveryRuleHasAVector(t *testing.T) {
 	}
 	for _, r := range []check.Rule{
 		check.RouteConfig, check.ServerConfig, check.FilterOrder, check.BodyMode, check.HeaderMode, check.TrailerMode, check.Timeout,
-		check.FailureMode, check.BufferLimit, check.Forwarding, check.Receiving, check.RetryDuplex, check.Upgrade,
+		check.FailureMode, check.BufferLimit, check.Forwarding, check.Receiving, check.RetryDuplex, check.Upgrade, check.Usage,
 	} {
 		if !strings.Contains(all.String(), ": "+string(r)+": ") {
 			t.Errorf("no vector breaks %s", r)

@@ -1,6 +1,8 @@
 package check
 
 import (
+	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -29,13 +31,15 @@ const (
 
 // inventory is what the documents hold of tidemark.
 type inventory struct {
-	filters     []*filter   // ext_proc filters; once all is collected, tidemark's alone
-	policies    []*policy   // Envoy Gateway's way to say the same
+	filters     []*filter // ext_proc filters; once all is collected, tidemark's alone
+	policies    []*policy // Envoy Gateway's way to say the same
+	clusters    map[string]*yaml.Node
 	viaSet      []*location // route configs by set_metadata
 	viaRoute    []*location // route configs by route metadata
 	limits      int         // buffer limits anywhere
 	gwLimits    int         // buffer limits of Envoy Gateway
 	copiesRoute bool        // some filter sends the route metadata as x-tidemark-route
+	unchecked   string      // what some route does that only usage can check
 }
 
 type location struct {
@@ -56,6 +60,7 @@ type policy struct{ location }
 
 // collect finds everything that speaks of tidemark and validates route configs on the way.
 func (c *checker) collect() {
+	c.clusters = map[string]*yaml.Node{}
 	for _, d := range c.docs {
 		if d.server {
 			continue
@@ -63,6 +68,9 @@ func (c *checker) collect() {
 		walk(d.root, func(m *yaml.Node, up []*yaml.Node) {
 			c.collectFilter(d, m, up)
 			c.collectRouteConfig(d, m)
+			if name := scalar(get(m, "name")); name != "" && isCluster(m) {
+				c.clusters[name] = m
+			}
 			if limited(m) {
 				c.limits++
 			}
@@ -132,21 +140,22 @@ func (c *checker) collectRouteConfig(d *document, m *yaml.Node) {
 		c.routeText(d, value)
 	case pipelineKey:
 		if name := scalar(value); name != "" && !strings.Contains(name, "%") {
-			c.report.Routes++
-			c.problems(d, value, nil, c.routes.Check(map[string]any{"pipeline": name}))
+			route, problems := c.routes.Check(map[string]any{"pipeline": name})
+			c.compiled(d, value, nil, route, problems)
 		}
 	}
 }
 
 // routeConfig validates a route config that is written as YAML.
 func (c *checker) routeConfig(d *document, value *yaml.Node) {
-	c.report.Routes++
 	raw, err := routeconfig.FromYAML(value)
 	if err != nil {
+		c.report.Routes++
 		c.found(d, value, Error, RouteConfig, "", "%v", err)
 		return
 	}
-	c.problems(d, value, value, c.routes.Check(raw))
+	route, problems := c.routes.Check(raw)
+	c.compiled(d, value, value, route, problems)
 }
 
 // routeText validates a route config that is written as JSON in a string. Envoy reads the string as a format, in which a
@@ -161,12 +170,17 @@ func (c *checker) routeText(d *document, value *yaml.Node) {
 	if text == "" || strings.Contains(plain, "%") {
 		return // what it will be is known at run time alone
 	}
-	c.report.Routes++
-	c.problems(d, value, nil, c.routes.CheckJSON(strings.ReplaceAll(text, "%%", "%")))
+	route, problems := c.routes.CheckJSON(strings.ReplaceAll(text, "%%", "%"))
+	c.compiled(d, value, nil, route, problems)
 }
 
-// problems notes what is wrong with a route config: at the keys of tree, or at one node if they are inside a string.
-func (c *checker) problems(d *document, at, tree *yaml.Node, ps routeconfig.Problems) {
+// compiled notes a route config, and what is wrong with it: at the keys of tree, or at one node if they are inside a string.
+func (c *checker) compiled(d *document, at, tree *yaml.Node, route *routeconfig.Route, ps routeconfig.Problems) {
+	c.report.Routes++
+	if what := unchecked(route); what != "" && c.unchecked == "" {
+		line, _ := d.place(at)
+		c.unchecked = fmt.Sprintf("%s (%s:%d)", what, filepath.Base(d.file), line)
+	}
 	for _, p := range ps {
 		n, severity, text := at, Error, p.String()
 		if tree != nil {

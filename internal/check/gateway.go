@@ -57,6 +57,7 @@ func (c *checker) judgeGateway() {
 				c.found(p.doc, body, Warning, BufferLimit, "ClientTrafficPolicy with connection.bufferLimit: 50Mi", "no ClientTrafficPolicy sets a buffer limit: Envoy Gateway refuses bodies over 32 KiB with 413")
 			}
 		case "FullDuplexStreamed":
+			c.judgePolicyFailOpen(p, body)
 		case "":
 			c.found(p.doc, p.node, Warning, BodyMode, "processingMode: {request: {body: Buffered}}", "tidemark never sees a request body")
 		default:
@@ -64,6 +65,7 @@ func (c *checker) judgeGateway() {
 		}
 		c.judgeTimeout(p.location, get(p.node, "messageTimeout"), "messageTimeout", scalar(body) == "FullDuplexStreamed")
 		c.judgePolicyNamespaces(p)
+		c.judgePolicyUsage(p)
 	}
 }
 

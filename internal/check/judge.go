@@ -25,6 +25,8 @@ func (c *checker) judge() {
 		mode := get(f.node, "processing_mode")
 		c.judgeModes(f.location, mode, c.overridden())
 		c.judgeLife(f)
+		c.judgeFailOpen(f.location, mode, get(f.node, "failure_mode_allow"), get(f.node, "grpc_service"))
+		c.judgeUsage(f.location, f, mode)
 		c.judgeNamespaces(f)
 		c.judgeChain(f)
 		c.judgeUpgrades(f)

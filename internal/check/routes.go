@@ -37,7 +37,7 @@ func (c *checker) overridden() (yes bool) {
 func (c *checker) judgeRoutes(d *document) {
 	walk(d.root, func(m *yaml.Node, up []*yaml.Node) {
 		if name, config := typed(m); name == perRouteType {
-			c.judgeOverrides(location{d, config})
+			c.judgeOverrides(location{d, config}, c.filterOf(up))
 		}
 		if get(m, "match") != nil && get(m, "route") != nil {
 			c.judgeRoute(d, m, up)
@@ -45,11 +45,17 @@ func (c *checker) judgeRoutes(d *document) {
 	})
 }
 
-// judgeOverrides looks at what a route changes of the filter's config.
-func (c *checker) judgeOverrides(l location) {
+// judgeOverrides looks at what a route changes of the filter's config. f is nil if it is not known.
+func (c *checker) judgeOverrides(l location, f *filter) {
 	overrides := get(l.node, "overrides")
 	if mode := get(overrides, "processing_mode"); mode != nil {
 		c.judgeModes(l, mode, false)
+		if f != nil {
+			c.judgeFailOpen(l, mode, or(get(overrides, "failure_mode_allow"), get(f.node, "failure_mode_allow")), or(get(overrides, "grpc_service"), get(f.node, "grpc_service")))
+			if !blind(f, get(f.node, "processing_mode")) { // else the filter itself is reported
+				c.judgeUsage(l, f, mode)
+			}
+		}
 	}
 	options := get(overrides, "metadata_options")
 	if len(c.viaSet) > 0 && options != nil && !lists(get(options, "forwarding_namespaces", "untyped"), namespace) {
@@ -156,13 +162,12 @@ func (c *checker) upgrades(d *document, configs *yaml.Node) {
 var limitKeys = []string{"request_body_buffer_limit", "per_request_buffer_limit_bytes", "per_connection_buffer_limit_bytes"}
 
 // limited reports whether the mapping sets a limit for request bodies. A cluster's limit is one of responses.
-func limited(m *yaml.Node) bool {
-	for _, cluster := range []string{"load_assignment", "lb_policy", "connect_timeout", "eds_cluster_config"} {
-		if get(m, cluster) != nil {
-			return false
-		}
-	}
-	return limitOf(m) != nil
+func limited(m *yaml.Node) bool { return !isCluster(m) && limitOf(m) != nil }
+
+func isCluster(m *yaml.Node) bool {
+	return slices.ContainsFunc([]string{"load_assignment", "lb_policy", "connect_timeout", "eds_cluster_config"}, func(key string) bool {
+		return get(m, key) != nil
+	})
 }
 
 func limitOf(m *yaml.Node) *yaml.Node {

@@ -23,10 +23,12 @@ const (
 
 // Metrics are tidemark's metrics in a registry of their own.
 //
-// The label route takes at most 200 values, later ones count as _other; filter and gate are closed lists. Session, tenant,
-// call, path and user are never labels.
+// The label route takes at most 200 values, later ones count as _other; filter, gate and cause are closed lists, model is what
+// the price table lists. Session, tenant, call, path and user are never labels.
 type Metrics struct {
 	Registry *prometheus.Registry
+
+	responses
 
 	routes bound
 
@@ -87,6 +89,7 @@ func NewMetrics(version string) *Metrics {
 	r := registerer{m.Registry}
 	m.Registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	r.requests(m)
+	r.responses(m)
 	r.service(m)
 	info := r.gaugeVec("build_info", "Constant 1; says which build runs.", "version", "revision", "goversion")
 	info.WithLabelValues(version, revision(), runtime.Version()).Set(1)

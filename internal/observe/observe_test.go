@@ -22,6 +22,7 @@ import (
 	"github.com/tidemark-dev/tidemark/filters"
 	"github.com/tidemark-dev/tidemark/internal/observe"
 	"github.com/tidemark-dev/tidemark/pipeline"
+	"github.com/tidemark-dev/tidemark/pipeline/cache"
 	"github.com/tidemark-dev/tidemark/pipeline/transcript"
 	"github.com/tidemark-dev/tidemark/state"
 	"github.com/tidemark-dev/tidemark/state/memory"
@@ -63,6 +64,9 @@ func everything() *observe.Metrics {
 		m.Request(r, &pipeline.Outcome{Gate: g, Desync: true, Undeclared: true})
 	}
 	m.Request(r, &pipeline.Outcome{Gate: filters.Shadow, Gates: map[pipeline.FilterGate]int{{Gate: filters.Shadow}: 1}, Shadow: outcome()})
+	m.PriceTable(cache.Prices())
+	m.Observed(r, o, observation())
+	m.Observed(r, o, nil)
 	m.Began()
 	m.Began()
 	m.Ended(time.Second, codes.OK)
@@ -142,7 +146,7 @@ func TestRequestIsCounted(t *testing.T) {
 		"tidemark_latches_total{result=lost} 1",
 		"tidemark_latches_total{result=replayed} 3",
 		"tidemark_desyncs_total{} 4",
-		"tidemark_panics_total{} 1",
+		"tidemark_panics_total{} 2",
 		"tidemark_deadline_exceeded_total{} 1",
 		"tidemark_proof_failures_total{} 1",
 		"tidemark_processing_duration_seconds{outcome=moved,phase=request_body} 1",
@@ -214,9 +218,10 @@ func TestNothingOfTheClientLeaves(t *testing.T) {
 	r, o := request(), outcome()
 	m := everything()
 	observe.LogRequest(t.Context(), log, r, o)
+	observe.LogObserved(t.Context(), log, r, o, observation())
 	log.Info("careless", "body", r.Body, "raw", json.RawMessage(`"secret raw"`), "long", strings.Repeat("x", 5000)+"secret end", "err", fmt.Errorf("at %s", strings.Repeat("y", 5000)+"secret end"))
 	observe.NewLogger(&out, slog.LevelDebug, observe.LogText).Info("careless", "body", r.Body)
-	fmt.Fprint(&out, observe.Result(o, r))
+	fmt.Fprint(&out, observe.Result(o, r), observe.Account(observation()))
 	w := httptest.NewRecorder()
 	m.Admin(func() any { return nil }).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	out.Write(w.Body.Bytes())

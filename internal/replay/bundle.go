@@ -2,17 +2,41 @@ package replay
 
 import (
 	"compress/gzip"
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
-
-	"github.com/tidwall/gjson"
-	"github.com/tiktoken-go/tokenizer"
+	"time"
 
 	"github.com/tidemark-dev/tidemark/pipeline"
 )
+
+// turn is what one request did, as an independent judge reads it.
+type turn struct {
+	N       int     `json:"n"`
+	At      string  `json:"at"`
+	Format  string  `json:"format"`
+	Lineage string  `json:"lineage"`
+	In      string  `json:"in"`
+	Out     *string `json:"out"`
+	Move    *move   `json:"move"`
+	Events  []event `json:"events"`
+}
+
+type move struct {
+	FromMessage int32  `json:"from_message"`
+	Reason      string `json:"reason"`
+}
+
+type event struct {
+	Event   string `json:"event"`
+	Filter  string `json:"filter"`
+	Verdict string `json:"verdict,omitempty"`
+	Tool    string `json:"tool,omitempty"`
+	ID      string `json:"id,omitempty"`
+	Message int32  `json:"message"`
+	Tokens  int    `json:"tokens"`
+}
 
 // bundle writes every body before and after, and turns.jsonl. A nil bundle writes nothing.
 type bundle struct {
@@ -45,13 +69,13 @@ func (b *bundle) close() error {
 }
 
 // write keeps one request. A body that was forwarded as it came is written once.
-func (b *bundle) write(n int, r *Request, o *pipeline.Outcome) error {
+func (b *bundle) write(n int, r *Request, body []byte, o *pipeline.Outcome) error {
 	if b == nil {
 		return nil
 	}
 	t := record(n, r, o)
 	t.In = fmt.Sprintf("%04d.in.json.gz", n)
-	if err := b.file(t.In, r.Body); err != nil {
+	if err := b.file(t.In, body); err != nil {
 		return err
 	}
 	if o.Body != nil {
@@ -91,44 +115,18 @@ func (b *bundle) file(name string, body []byte) (err error) {
 	return z.Close()
 }
 
-// counter counts o200k tokens. A message that was counted before is not counted again: a transcript is sent many times.
-type counter struct {
-	enc  tokenizer.Codec
-	seen map[[32]byte]int
-}
-
-func newCounter() *counter {
-	enc, err := tokenizer.Get(tokenizer.O200kBase)
-	if err != nil {
-		enc = nil // the vocabulary is embedded: this cannot happen, and then nothing is counted
+// record is the judge's line of one request.
+func record(n int, r *Request, o *pipeline.Outcome) *turn {
+	t := &turn{N: n, At: r.At.UTC().Format(time.RFC3339Nano), Format: o.Format.String(), Lineage: r.Lineage, Events: []event{}}
+	if o.Move != nil {
+		t.Move = &move{FromMessage: o.Move.From, Reason: o.Move.Kind}
 	}
-	return &counter{enc: enc, seen: map[[32]byte]int{}}
-}
-
-// body is the number of tokens of a body's JSON, counted member by member and message by message.
-func (c *counter) body(body []byte) (n int) {
-	gjson.ParseBytes(body).ForEach(func(key, value gjson.Result) bool {
-		if key.Str == "messages" && value.IsArray() {
-			value.ForEach(func(_, m gjson.Result) bool { n += c.text(m.Raw); return true })
-			return true
+	for _, d := range o.New {
+		e := event{Event: "decision", Filter: d.Filter, Verdict: d.Verdict, Tool: d.Tool, ID: d.ID, Message: d.Msg, Tokens: d.Tokens - d.MarkerTokens}
+		if d.Hold {
+			e.Event, e.Tokens = "hold", 0
 		}
-		n += c.text(value.Raw)
-		return true
-	})
-	return n
-}
-
-func (c *counter) text(s string) int {
-	key := sha256.Sum256([]byte(s))
-	if n, ok := c.seen[key]; ok {
-		return n
+		t.Events = append(t.Events, e)
 	}
-	n := 0
-	if c.enc != nil {
-		if k, err := c.enc.Count(s); err == nil {
-			n = k
-		}
-	}
-	c.seen[key] = n
-	return n
+	return t
 }

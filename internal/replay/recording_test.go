@@ -2,6 +2,7 @@ package replay
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -29,20 +30,27 @@ func TestRecordedSessionsBecomeLawfulBodies(t *testing.T) {
 	}
 	n := 0
 	for i, f := range files {
-		rec, err := Open(f)
-		if err != nil || i%7 != 0 {
+		if i%13 != 0 {
 			continue
+		}
+		rec, err := Open(f)
+		if errors.Is(err, ErrFormat) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
 		}
 		n++
 		for k, r := range rec.Requests {
-			if !json.Valid(r.Body) {
+			body := r.Body()
+			if !json.Valid(body) {
 				t.Fatalf("%s request %d is not JSON", rec.Name, k)
 			}
 			if k > 0 && r.At.Before(rec.Requests[k-1].At) {
 				t.Fatalf("%s request %d goes back in time", rec.Name, k)
 			}
-			msgs := gjson.GetBytes(r.Body, "messages").Array()
-			if len(msgs) == 0 || msgs[len(msgs)-1].Get("content.#.cache_control").Exists() && gjson.GetBytes(r.Body, `system.#.cache_control|#`).Int() != 2 {
+			msgs := gjson.GetBytes(body, "messages").Array()
+			if len(msgs) == 0 || msgs[len(msgs)-1].Get("content.#.cache_control").Exists() && gjson.GetBytes(body, `system.#.cache_control|#`).Int() != 2 {
 				t.Fatalf("%s request %d has no markers", rec.Name, k)
 			}
 		}

@@ -1,192 +1,232 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"path/filepath"
 	"time"
 
-	"github.com/tidemark-dev/tidemark/filters"
+	"github.com/tidemark-dev/tidemark/internal/bill"
 	"github.com/tidemark-dev/tidemark/internal/identity"
 	"github.com/tidemark-dev/tidemark/pipeline"
+	"github.com/tidemark-dev/tidemark/state"
 	"github.com/tidemark-dev/tidemark/state/memory"
 )
 
-// Options of a run.
-type Options struct {
+// Policy is one way to treat a session.
+type Policy struct {
+	Name     string
 	Config   *pipeline.Config
 	Identity identity.Settings
-	Bodies   string // folder that bodies before and after are written to; empty: none are
 }
 
-// Report is what became of one session.
-type Report struct {
-	Session      string         `json:"session"`
-	Requests     int            `json:"requests"`
-	TokensIn     int            `json:"tokens_in"`  // o200k tokens of all bodies as they came
-	TokensOut    int            `json:"tokens_out"` // and as they were forwarded
-	BytesIn      int            `json:"bytes_in"`
-	BytesOut     int            `json:"bytes_out"`
-	Decisions    map[string]int `json:"decisions"` // by filter
-	Holds        int            `json:"holds"`
-	Matured      int            `json:"matured"`
-	Gates        map[string]int `json:"gates"` // by filter.gate; a request's own gate has no filter
-	Moves        int            `json:"moves"`
-	MovedTokens  int            `json:"moved_tokens"`
-	Undeclared   int            `json:"undeclared"`
-	Desyncs      int            `json:"desyncs"`
-	EngineMicros int64          `json:"engine_us"` // time inside the engine, all requests together
+// Options of a run.
+type Options struct {
+	Policies []Policy
+	Bodies   string // folder that bodies before and after are written to; empty: none are. Several policies have one folder each in it
+	NoLift   bool   // the simulated provider does not lift entries to a longer life
 }
 
-// turn is what one request did, as an independent judge reads it.
-type turn struct {
-	N       int     `json:"n"`
-	At      string  `json:"at"`
-	Format  string  `json:"format"`
-	Lineage string  `json:"lineage"`
-	In      string  `json:"in"`
-	Out     *string `json:"out"`
-	Move    *move   `json:"move"`
-	Events  []event `json:"events"`
+// Turn is one request in figures.
+type Turn struct {
+	At         time.Time
+	Sent, Paid *pipeline.Usage // as it came, and as it was forwarded; nil if refused
+	Removed    int             // tokens that the prompt is smaller by
+	Move       string          // kind of the move, empty without one
 }
 
-type move struct {
-	FromMessage int32  `json:"from_message"`
-	Reason      string `json:"reason"`
+// Run plays a recording under every policy, each in an engine and against a simulated provider of its own, and returns a
+// report for each. The recording is changed: see Calibration.
+func Run(ctx context.Context, rec *Recording, o Options) ([]*Report, error) {
+	base, err := passThrough(ctx, rec, &o)
+	if err != nil {
+		return nil, err
+	}
+	reports := make([]*Report, 0, len(o.Policies))
+	for i := range o.Policies {
+		root := o.Bodies
+		if root != "" && len(o.Policies) > 1 {
+			root = filepath.Join(root, filepath.Base(o.Policies[i].Name))
+		}
+		r, err := play(ctx, base, &o.Policies[i], root, o.NoLift)
+		if err != nil {
+			return nil, fmt.Errorf("replay %s: %w", rec.Name, err)
+		}
+		reports = append(reports, r)
+	}
+	return reports, nil
 }
 
-type event struct {
-	Event   string `json:"event"`
-	Filter  string `json:"filter"`
-	Verdict string `json:"verdict,omitempty"`
-	Tool    string `json:"tool,omitempty"`
-	ID      string `json:"id,omitempty"`
-	Message int32  `json:"message"`
-	Tokens  int    `json:"tokens"`
+// base is what the policies of one session are compared with: the same session with every body as it came.
+type base struct {
+	rec         *Recording
+	calibration Calibration
+	sent        []*pipeline.Usage // by request, nil if it was refused or is not billed
+	tokens      []int             // by request: o200k tokens of the body
+	bill        bill.Bill
+	recorded    *Agreement
+	story       *story
+	count       *counter
+	model       string
 }
 
-// Run sends a recording through an engine of its own.
-func Run(ctx context.Context, rec *Recording, o Options) (*Report, error) {
+// passThrough plays the session without an engine.
+func passThrough(ctx context.Context, rec *Recording, o *Options) (*base, error) {
+	b := &base{
+		rec: rec, calibration: calibrate(rec), story: newStory(), count: newCounter(),
+		sent: make([]*pipeline.Usage, len(rec.Requests)), tokens: make([]int, len(rec.Requests)),
+	}
+	p := newProvider(b.calibration.CharsPerToken, o.NoLift)
+	var known Agreement
+	var recorded, modelled bill.Bill
+	for n := range rec.Requests {
+		if err := ctx.Err(); err != nil {
+			return nil, fmt.Errorf("replay %s: %w", rec.Name, err)
+		}
+		r := &rec.Requests[n]
+		body := r.Body()
+		b.story.read(n, r.Lineage, body)
+		b.tokens[n] = b.count.body(body)
+		if r.counts() {
+			continue
+		}
+		res := p.call(body, r.Header, r.At)
+		b.model = cmp.Or(b.model, res.Model)
+		units, usd := price(res.Model, res.Usage)
+		b.bill.Add(res.Usage, units, usd)
+		b.sent[n] = res.Usage
+		if r.Recorded != nil && res.Usage != nil {
+			modelled.Add(res.Usage, units, usd)
+			units, usd = price(res.Model, r.Recorded)
+			recorded.Add(r.Recorded, units, usd)
+		}
+	}
+	if recorded.Units > 0 {
+		known = Agreement{Requests: recorded.Requests, Units: recorded.Units, Modelled: modelled.Units}
+		known.Error, known.ReadGap = modelled.Over(&recorded)-1, modelled.ReadShare()-recorded.ReadShare()
+		b.recorded = &known
+	}
+	return b, nil
+}
+
+// player plays a session under one policy.
+type player struct {
+	*base
+	policy   *Policy
+	engine   *pipeline.Engine
+	provider *provider
+	out      *bundle
+	rep      *Report
+	moves    ledger
+	reuse    *reuse
+}
+
+func play(ctx context.Context, b *base, policy *Policy, root string, noLift bool) (*Report, error) {
 	store := memory.New()
 	defer store.Close() //nolint:errcheck // nothing outlives the run
-	engine, err := pipeline.New(ctx, store, pipeline.Options{Flush: -1, DeepProof: true})
+	engine, err := newEngine(ctx, store)
 	if err != nil {
-		return nil, fmt.Errorf("start engine: %w", err)
+		return nil, err
 	}
-	out, err := newBundle(o.Bodies, rec.Name)
+	out, err := newBundle(root, b.rec.Name)
 	if err != nil {
 		return nil, err
 	}
 	defer out.close() //nolint:errcheck // a second close after the one below
-	rep := &Report{Session: rec.Name, Decisions: map[string]int{}, Gates: map[string]int{}}
-	count := newCounter()
-	for n := range rec.Requests {
-		r := &rec.Requests[n]
+	p := &player{
+		base: b, policy: policy, engine: engine, provider: newProvider(b.calibration.CharsPerToken, noLift), out: out,
+		rep: newReport(b.rec.Name, policy.Name), reuse: newReuse(b.story),
+	}
+	for n := range b.rec.Requests {
 		if err := ctx.Err(); err != nil {
-			return nil, fmt.Errorf("replay %s: %w", rec.Name, err)
+			return nil, err
 		}
-		oc := engine.Request(ctx, request(r, &o))
-		after := r.Body
-		if oc.Body != nil {
-			after = oc.Body
-		}
-		rep.add(oc)
-		rep.TokensIn += count.body(r.Body)
-		rep.TokensOut += count.body(after)
-		if err := out.write(n, r, oc); err != nil {
+		if err := p.request(ctx, n); err != nil {
 			return nil, err
 		}
 	}
 	if err := engine.Close(ctx); err != nil {
 		return nil, fmt.Errorf("close engine: %w", err)
 	}
-	return rep, out.close()
+	p.finish()
+	return p.rep, out.close()
+}
+
+// newEngine returns an engine that proves every outbound by reading it again.
+func newEngine(ctx context.Context, store state.Store) (*pipeline.Engine, error) {
+	e, err := pipeline.New(ctx, store, pipeline.Options{Flush: -1, DeepProof: true})
+	if err != nil {
+		return nil, fmt.Errorf("start engine: %w", err)
+	}
+	return e, nil
+}
+
+// request plays one request and its response.
+func (p *player) request(ctx context.Context, n int) error {
+	r := &p.rec.Requests[n]
+	body := r.Body()
+	o := p.engine.Request(ctx, request(r, body, p.policy))
+	after := body
+	if o.Body != nil {
+		after = o.Body
+	}
+	p.rep.decided(o)
+	p.rep.TokensIn += p.tokens[n]
+	p.rep.TokensOut += p.tokens[n]
+	if o.Body != nil {
+		p.rep.TokensOut += p.count.body(after) - p.tokens[n]
+	}
+	if err := p.out.write(n, r, body, o); err != nil {
+		return err
+	}
+	p.reuse.turn(n, r.Lineage, o, after)
+	if r.counts() {
+		return nil
+	}
+	kept := 0
+	if o.Move != nil {
+		kept = p.provider.Cached(undone(body, after, o), r.At)
+	}
+	res := p.provider.call(after, r.Header, r.At)
+	seen := p.engine.Observe(ctx, o, res)
+	p.rep.observed(seen)
+	units, usd := price(res.Model, res.Usage)
+	p.rep.Bill.Add(res.Usage, units, usd)
+	t := Turn{At: r.At, Sent: p.sent[n], Paid: res.Usage}
+	if t.Sent != nil && t.Paid != nil {
+		t.Removed = t.Sent.Prompt() - t.Paid.Prompt()
+	}
+	if o.Move != nil {
+		t.Move = o.Move.Kind
+	}
+	p.rep.Turns = append(p.rep.Turns, t)
+	p.moves.turn(n, r, o, after, &t, res.Model, kept, seen.MoveForecast)
+	if res.Usage != nil {
+		p.reuse.paid(res.Model, res.Usage)
+	}
+	return nil
+}
+
+// finish fills in what is known at the end.
+func (p *player) finish() {
+	r := p.rep
+	r.Model, r.PassThrough, r.Recorded, r.Calibration = p.model, p.bill, p.recorded, &p.calibration
+	r.MoveList, r.Reuse = p.moves.all, p.reuse.result
+	r.ratios()
+}
+
+// counts reports whether the request asks for a count of tokens, which costs nothing.
+func (r *Request) counts() bool {
+	return identity.Format(r.Path, r.Method, r.Header.Get("content-type"), r.Header.Get("content-encoding")).CountTokens
 }
 
 // request is what the adapter would have made of the recorded request.
-func request(r *Request, o *Options) *pipeline.Request {
-	id := identity.Of(func(name string) string { return r.Header.Get(name) }, &o.Identity)
+func request(r *Request, body []byte, p *Policy) *pipeline.Request {
+	id := identity.Of(func(name string) string { return r.Header.Get(name) }, &p.Identity)
 	wire := identity.Format(r.Path, r.Method, r.Header.Get("content-type"), r.Header.Get("content-encoding"))
 	return &pipeline.Request{
-		Format: wire.Format, Body: r.Body, Tenant: id.Tenant, Session: id.Session, Agent: id.Agent, Now: r.At, Config: o.Config,
+		Format: wire.Format, Body: body, Tenant: id.Tenant, Session: id.Session, Agent: id.Agent, Now: r.At, Config: p.Config,
 		CountTokens: wire.CountTokens, Auxiliary: id.Auxiliary, Bypass: id.Bypass, ClientSigned: id.ClientSigned,
 	}
-}
-
-func (r *Report) add(o *pipeline.Outcome) {
-	r.Requests++
-	r.BytesIn += o.BytesIn
-	r.BytesOut += o.BytesOut
-	r.EngineMicros += o.Duration.Microseconds()
-	for _, d := range o.New {
-		switch {
-		case d.Hold:
-			r.Holds++
-			continue
-		case d.Matured:
-			r.Matured++
-		}
-		r.Decisions[d.Filter]++
-	}
-	for g, n := range o.Gates {
-		r.Gates[gateName(g.Filter, g.Gate)] += n
-	}
-	if o.Move != nil {
-		r.Moves++
-		r.MovedTokens += o.Move.Tokens
-	}
-	if o.Undeclared {
-		r.Undeclared++
-	}
-	if o.Desync {
-		r.Desyncs++
-	}
-}
-
-func gateName(filter string, gate filters.Gate) string {
-	if filter == "" {
-		return string(gate)
-	}
-	return filter + "." + string(gate)
-}
-
-// record is the judge's line of one request.
-func record(n int, r *Request, o *pipeline.Outcome) *turn {
-	t := &turn{N: n, At: r.At.UTC().Format(time.RFC3339Nano), Format: o.Format.String(), Lineage: r.Lineage, Events: []event{}}
-	if o.Move != nil {
-		t.Move = &move{FromMessage: o.Move.From, Reason: o.Move.Kind}
-	}
-	for _, d := range o.New {
-		e := event{Event: "decision", Filter: d.Filter, Verdict: d.Verdict, Tool: d.Tool, ID: d.ID, Message: d.Msg, Tokens: d.Tokens - d.MarkerTokens}
-		if d.Hold {
-			e.Event, e.Tokens = "hold", 0
-		}
-		t.Events = append(t.Events, e)
-	}
-	return t
-}
-
-// Sum adds up reports.
-func Sum(reports []*Report) *Report {
-	t := &Report{Session: fmt.Sprintf("%d sessions", len(reports)), Decisions: map[string]int{}, Gates: map[string]int{}}
-	for _, r := range reports {
-		t.Requests += r.Requests
-		t.TokensIn += r.TokensIn
-		t.TokensOut += r.TokensOut
-		t.BytesIn += r.BytesIn
-		t.BytesOut += r.BytesOut
-		t.Holds += r.Holds
-		t.Matured += r.Matured
-		t.Moves += r.Moves
-		t.MovedTokens += r.MovedTokens
-		t.Undeclared += r.Undeclared
-		t.Desyncs += r.Desyncs
-		t.EngineMicros += r.EngineMicros
-		for k, n := range r.Decisions {
-			t.Decisions[k] += n
-		}
-		for k, n := range r.Gates {
-			t.Gates[k] += n
-		}
-	}
-	return t
 }

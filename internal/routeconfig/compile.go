@@ -1,6 +1,7 @@
 package routeconfig
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -24,6 +25,9 @@ type Route struct {
 	Effective map[string]any
 }
 
+// noFilters is how metrics call a list without a filter: what it does, its levers do.
+const noFilters = "none"
+
 // compile turns a raw config into a Route. With problems, the Route replays only, and whatever else was legible counts.
 func (r *Resolver) compile(raw map[string]any) (*Route, Problems) {
 	merged, name, problems := r.lay(raw)
@@ -33,10 +37,9 @@ func (r *Resolver) compile(raw map[string]any) (*Route, Problems) {
 	certain := len(problems) == 0 && len(listed) == 0
 	chain, components, built := r.build(names, merged["components"], certain)
 	settings, identified := identitySettings(&keys, merged)
-	problems = slices.Concat(problems, decoded, listed, built, identified).unique()
-
+	problems = slices.Concat(problems, decoded, listed, built, identified, keys.validate()).unique()
 	if name == "" {
-		name = strings.Join(names, "+")
+		name = cmp.Or(strings.Join(names, "+"), noFilters)
 	}
 	route := &Route{Identity: settings, Config: &pipeline.Config{
 		Name: name, Mode: max(r.mode, keys.Mode), LegacyBinding: keys.Binding == BindingLegacy, Bad: len(problems) > 0,
@@ -48,6 +51,7 @@ func (r *Resolver) compile(raw map[string]any) (*Route, Problems) {
 	route.Effective = Plain(&keys)
 	route.Effective["pipeline"], route.Effective["components"] = names, components
 	route.Config.Filters, route.Config.Hash = chain, hash(route.Effective)
+	route.Config.Levers, route.Config.Moves, route.Config.Diagnostics = keys.levers(), keys.moves(), keys.Diagnostics
 	return route, nil
 }
 

@@ -54,6 +54,12 @@ func unknownKeys(in map[string]any, t reflect.Type, path []string) (problems Pro
 		if sub, ok := v.(map[string]any); ok && ft.Kind() == reflect.Struct {
 			problems = append(problems, unknownKeys(sub, ft, at)...)
 		}
+		if list, ok := v.([]any); ok && ft.Kind() == reflect.Slice && ft.Elem().Kind() == reflect.Struct {
+			for i, e := range list {
+				sub, _ := e.(map[string]any) // of another type: the decoder says so
+				problems = append(problems, unknownKeys(sub, ft.Elem(), append(slices.Clip(at), fmt.Sprintf("[%d]", i)))...)
+			}
+		}
 	}
 	return problems
 }
@@ -77,6 +83,12 @@ func convert(from, to reflect.Type, v any) (any, error) {
 		return binding(v)
 	case reflect.TypeFor[Tenant]():
 		return tenant(v)
+	case reflect.TypeFor[pipeline.TTL]():
+		return ttl(v)
+	case reflect.TypeFor[Horizon]():
+		return horizon(v)
+	case reflect.TypeFor[Switch]():
+		return toggle(v)
 	}
 	switch {
 	case to.Kind() >= reflect.Int && to.Kind() <= reflect.Int64:
@@ -102,7 +114,36 @@ func mode(v any) (any, error) {
 	if m, ok := ParseMode(word(v)); ok {
 		return m, nil
 	}
-	return nil, &wordError{modeNames}
+	return nil, unknownWord(v, modeNames)
+}
+
+func ttl(v any) (any, error) {
+	if i := slices.Index(ttlNames, word(v)); i >= 0 {
+		return pipeline.TTL(i), nil //nolint:gosec // an index of four names
+	}
+	return nil, unknownWord(v, ttlNames)
+}
+
+func horizon(v any) (any, error) {
+	if v == horizonCalls {
+		return Horizon(0), nil
+	}
+	if n, err := whole(v); err == nil {
+		if calls, err := strconv.Atoi(fmt.Sprint(n)); err == nil && calls > 0 && calls <= maxCount {
+			return Horizon(calls), nil
+		}
+	}
+	return nil, &valueError{fmt.Sprintf("%.40q is no horizon", fmt.Sprint(v)), []string{horizonCalls, fmt.Sprintf("1 to %d", maxCount)}}
+}
+
+func toggle(v any) (any, error) {
+	switch s, ok := v.(string); {
+	case !ok:
+		return v, nil
+	case s == "on" || s == "off":
+		return s == "on", nil
+	}
+	return nil, unknownWord(v, []string{"true", "false", "on", "off"})
 }
 
 func binding(v any) (any, error) {
@@ -110,7 +151,7 @@ func binding(v any) (any, error) {
 	case BindingModel, BindingLegacy:
 		return b, nil
 	}
-	return nil, &wordError{[]string{string(BindingModel), string(BindingLegacy)}}
+	return nil, unknownWord(v, []string{string(BindingModel), string(BindingLegacy)})
 }
 
 func tenant(v any) (any, error) {
@@ -135,10 +176,22 @@ func word(v any) string {
 	return s
 }
 
-// wordError says that a value is none of the words of a list.
-type wordError struct{ words []string }
+// valueError is what is wrong with a value, and what would be accepted.
+type valueError struct {
+	text     string
+	accepted []string
+}
 
-func (e *wordError) Error() string { return "not one of the known words" }
+func (e *valueError) Error() string { return e.text }
+
+// unknownWord says that a value is none of the words of a list.
+func unknownWord(v any, words []string) error {
+	text := word(v)
+	if text == "" {
+		text = fmt.Sprint(v)
+	}
+	return &valueError{fmt.Sprintf("%.40q is not one of the known words", text), words}
+}
 
 // whole accepts an integral number of any type, and its text.
 func whole(v any) (any, error) {
@@ -176,20 +229,24 @@ func number(v any) (any, error) {
 	return v, nil
 }
 
-// flatten takes joined errors apart.
+// flatten takes joined errors apart, whatever the decoder wraps them in.
 func flatten(err error) []error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		parts := joined.Unwrap()
-		all := make([]error, 0, len(parts))
-		for _, e := range parts {
-			all = append(all, flatten(e)...)
-		}
-		return all
-	}
-	if err == nil {
+	joined, ok := errors.AsType[interface {
+		error
+		Unwrap() []error
+	}](err)
+	switch {
+	case err == nil:
 		return nil
+	case !ok:
+		return []error{err}
 	}
-	return []error{err}
+	parts := joined.Unwrap()
+	all := make([]error, 0, len(parts))
+	for _, e := range parts {
+		all = append(all, flatten(e)...)
+	}
+	return all
 }
 
 func typeProblem(err error, in map[string]any) *Problem {
@@ -197,11 +254,11 @@ func typeProblem(err error, in map[string]any) *Problem {
 	if at, ok := errors.AsType[*mapstructure.DecodeError](err); ok {
 		p.Path, p.Text = segments(at.Name(), in), at.Unwrap().Error()
 	}
-	var words *wordError
+	var value *valueError
 	var kind *mapstructure.UnconvertibleTypeError
 	switch {
-	case errors.As(err, &words):
-		p.Accepted = words.words
+	case errors.As(err, &value):
+		p.Accepted = value.accepted
 	case errors.As(err, &kind):
 		p.Text = fmt.Sprintf("must be %s, not %s", kindName(kind.Expected.Kind()), kindName(reflect.ValueOf(kind.Value).Kind()))
 	case strings.Contains(p.Text, "must be an array or slice"):

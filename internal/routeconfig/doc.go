@@ -14,5 +14,6 @@
 //
 // A config whose pipeline is a list stands alone. Where pipeline is a name, the named config of the server is the base and
 // the other keys are laid over it; without pipeline the base is the server's default. Of components single keys are laid
-// over, of everything else whole values.
+// over, of everything else whole values. The names that every server has are those of [Presets]; a pipeline of the server
+// that has one of them takes its place.
 package routeconfig

@@ -80,12 +80,23 @@ func plain(v reflect.Value) any {
 			return map[string]any{"header": x.Header}
 		}
 		return x.Name
-	case fmt.Stringer: // a mode, a duration
+	case Horizon:
+		if x == 0 {
+			return horizonCalls
+		}
+		return int(x)
+	case fmt.Stringer: // a mode, a lifetime, a duration
 		return x.String()
 	}
 	switch k := v.Kind(); {
 	case k == reflect.String:
 		return v.String()
+	case k == reflect.Bool:
+		return v.Bool()
+	case k == reflect.Pointer && v.IsNil():
+		return nil
+	case k == reflect.Pointer:
+		return plain(v.Elem())
 	case k == reflect.Struct:
 		return Plain(v.Addr().Interface())
 	case k == reflect.Slice:

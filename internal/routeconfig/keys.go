@@ -1,6 +1,7 @@
 package routeconfig
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/tidemark-dev/tidemark/filters"
@@ -16,9 +17,6 @@ type Filter struct {
 	Build   func(config any) (filters.Filter, error) // from such a pointer; the error starts with the key
 }
 
-// BuiltIn is the config that the server's default starts from.
-func BuiltIn() map[string]any { return map[string]any{"pipeline": []any{"readlifecycle"}} }
-
 // Keys are the keys of a route config besides those of the filters. Pipeline and Components are read by hand: what they
 // accept depends on the filters and the named pipelines.
 type Keys struct {
@@ -29,12 +27,73 @@ type Keys struct {
 	Tenant         Tenant         `config:"tenant" doc:"name of the tenant, or {header: name} of a header that the gateway sets; none: by the credential"`
 	Resigned       bool           `config:"resigned" doc:"the gateway signs requests again, so bodies that the client signed may change"`
 	SessionHeaders []string       `config:"session_headers" doc:"headers that may name the session, in order"`
+
+	TTL         pipeline.TTL `config:"ttl" doc:"lifetime that breakpoints ask for: keep (as the client asks), 1h, auto (5 minutes, lifted to 1h where ttl_regret allows) or lift (auto, also where the client asks for 1h)"`
+	TTLRegret   float64      `config:"ttl_regret" doc:"premium for lifts that a branch may have open, as a share of its bill at 5 minutes"`
+	Place       Switch       `config:"place" doc:"set breakpoints where the client sets none at all"`
+	Warm        Switch       `config:"warm" doc:"allow warm moves: cached parts of the prompt change where the price of the loss is paid back"`
+	MinGainFrac float64      `config:"min_gain_frac" doc:"smallest gain of a warm move, as a share of the price of the whole prompt"`
+	Budget      int          `config:"rewrite_budget" doc:"warm moves of one branch"`
+	Spacing     int          `config:"min_turns_between_moves" doc:"turns between two warm moves of a branch"`
+	Horizon     Horizon      `config:"horizon" doc:"calls that are expected to follow: calls (half of those seen on the branch) or a number"`
+
+	RawGuard     Switch  `config:"raw_guard" doc:"near the model's context window decide nothing, so that the client compacts"`
+	BeyondWindow Switch  `config:"beyond_window" doc:"near the model's context window move whatever it costs, for clients that do not compact"`
+	Brake        Switch  `config:"brake" doc:"decide nothing new on a branch whose cache reads fall short without cause"`
+	Diagnostics  float64 `config:"diagnostics" doc:"share of requests in which the provider is asked why its cache missed"`
 }
 
 // DefaultKeys are the values of keys that a route does not set.
 func DefaultKeys() Keys {
-	return Keys{Binding: BindingModel, SessionHeaders: identity.DefaultSessionHeaders()}
+	return Keys{
+		Binding: BindingModel, SessionHeaders: identity.DefaultSessionHeaders(),
+		TTLRegret:   0.01, // on recorded sessions lifts saved less with 5 %, and with 1 % none lost more than that
+		MinGainFrac: 0.05, Budget: 3, Spacing: 8,
+		RawGuard: true, Brake: true,
+	}
 }
+
+// maxCount is far above any number of moves, turns or calls of a conversation.
+const maxCount = 1_000_000
+
+// validate checks values that have the right type.
+func (k *Keys) validate() (problems Problems) {
+	check := func(ok bool, key string, v any, accepted string) {
+		if !ok {
+			problems = append(problems, &Problem{Path: []string{key}, Text: fmt.Sprintf("%v is out of range", v), Accepted: []string{accepted}})
+		}
+	}
+	share := func(key string, v float64) { check(v >= 0 && v <= 1, key, v, "0 to 1") }
+	count := func(key string, v int) { check(v >= 0 && v <= maxCount, key, v, fmt.Sprintf("0 to %d", maxCount)) }
+	share("ttl_regret", k.TTLRegret)
+	share("min_gain_frac", k.MinGainFrac)
+	count("rewrite_budget", k.Budget)
+	count("min_turns_between_moves", k.Spacing)
+	share("diagnostics", k.Diagnostics)
+	return problems
+}
+
+// levers are the keys that change breakpoints.
+func (k *Keys) levers() pipeline.Levers {
+	return pipeline.Levers{TTL: k.TTL, Regret: k.TTLRegret, Place: bool(k.Place)}
+}
+
+// moves are the keys that say when covered bytes may change.
+func (k *Keys) moves() pipeline.Moves {
+	return pipeline.Moves{
+		Warm: bool(k.Warm), MinGain: k.MinGainFrac, Budget: k.Budget, Spacing: k.Spacing, Horizon: int(k.Horizon),
+		RawGuard: bool(k.RawGuard), BeyondWindow: bool(k.BeyondWindow), Brake: bool(k.Brake),
+	}
+}
+
+// Switch is a key that is also written as on or off.
+type Switch bool
+
+// Horizon is a number of calls; 0 is written as calls.
+type Horizon int
+
+// horizonCalls is the word for half of the calls that were seen.
+const horizonCalls = "calls"
 
 // Binding says which models are taken to bind thinking blocks to the exact prefix.
 type Binding string
@@ -51,8 +110,11 @@ type Tenant struct {
 	Header string `config:"header"`
 }
 
-// modeNames are the words of pipeline.Mode in its order.
-var modeNames = []string{pipeline.Active.String(), pipeline.Shadow.String(), pipeline.Off.String()}
+// modeNames are the words of pipeline.Mode in its order, ttlNames those of pipeline.TTL.
+var (
+	modeNames = []string{pipeline.Active.String(), pipeline.Shadow.String(), pipeline.Off.String()}
+	ttlNames  = []string{pipeline.KeepTTL.String(), pipeline.HourTTL.String(), pipeline.AutoTTL.String(), pipeline.LiftTTL.String()}
+)
 
 // ParseMode reads a mode by its word.
 func ParseMode(word string) (pipeline.Mode, bool) {

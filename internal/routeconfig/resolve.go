@@ -43,7 +43,7 @@ type Sources struct {
 // Options of a Resolver.
 type Options struct {
 	Filters   []Filter                  // in the order of the docs
-	Pipelines map[string]map[string]any // named route configs; their pipeline is a list
+	Pipelines map[string]map[string]any // named route configs; their pipeline is a list. One of a preset's name takes its place
 	Default   map[string]any            // the server's default, laid over BuiltIn
 	Mode      pipeline.Mode             // the operator's: a route can only narrow it
 	// OnError is told of every distinct config that cannot be used, once while it stays in memory. Nil: nobody is told.
@@ -77,6 +77,7 @@ type key struct {
 func New(o Options) (*Resolver, Problems) {
 	r := &Resolver{filters: o.Filters, mode: o.Mode, onError: o.OnError, named: map[string]named{}}
 	r.seen, _ = lru.New[key, *Route](maxCompiled) // fails for sizes below 1
+	r.presets()
 	var problems Problems
 	for _, name := range slices.Sorted(maps.Keys(o.Pipelines)) {
 		raw := o.Pipelines[name]
@@ -132,19 +133,16 @@ func (r *Resolver) Resolve(route string, s Sources) *Route {
 // Default is the config of routes that say nothing.
 func (r *Resolver) Default() *Route { return r.fallback }
 
-// Check says what is wrong with a raw config.
-func (r *Resolver) Check(raw map[string]any) Problems {
-	_, problems := r.compile(raw)
-	return problems
-}
+// Check compiles a raw config and says what is wrong with it.
+func (r *Resolver) Check(raw map[string]any) (*Route, Problems) { return r.compile(raw) }
 
-// CheckJSON says what is wrong with the text of x-tidemark-route.
-func (r *Resolver) CheckJSON(text string) Problems {
+// CheckJSON is Check for the text of x-tidemark-route. The Route is nil if the text is no JSON object.
+func (r *Resolver) CheckJSON(text string) (*Route, Problems) {
 	raw, err := parse(text)
 	if err != nil {
-		return Problems{{Text: err.Error()}}
+		return nil, Problems{{Text: err.Error()}}
 	}
-	return r.Check(raw)
+	return r.compile(raw)
 }
 
 // cached returns the compiled config, compiling it at first sight.
@@ -159,14 +157,13 @@ func (r *Resolver) cached(route string, k key, read func() (map[string]any, erro
 	}
 	raw, err := read()
 	c, problems := r.compile(raw)
-	if err == nil {
+	if err != nil { // raw is empty, and what was compiled is the default: only who and how far counts of it
+		c = &Route{Identity: c.Identity, Config: &pipeline.Config{Name: c.Config.Name, Mode: c.Config.Mode, LegacyBinding: c.Config.LegacyBinding, Bad: true}}
+	} else {
 		err = problems.Err()
 	}
-	if err != nil {
-		c.Config.Bad, c.Config.Filters, c.Effective = true, nil, nil
-		if r.onError != nil {
-			r.onError(route, k.from, err)
-		}
+	if err != nil && r.onError != nil {
+		r.onError(route, k.from, err)
 	}
 	r.seen.Add(k, c)
 	return c

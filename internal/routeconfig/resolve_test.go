@@ -65,6 +65,12 @@ func metadata(tb testing.TB, m map[string]any) *structpb.Struct {
 	return s
 }
 
+// wrong is what is wrong with the text of x-tidemark-route.
+func wrong(r *routeconfig.Resolver, text string) routeconfig.Problems {
+	_, ps := r.CheckJSON(text)
+	return ps
+}
+
 func names(r *routeconfig.Route) string {
 	out := make([]string, len(r.Config.Filters))
 	for i, f := range r.Config.Filters {
@@ -102,7 +108,7 @@ func TestBases(t *testing.T) {
 	lifecycle := func(text string) map[string]any {
 		route := r.Resolve("route", routeconfig.Sources{JSON: text})
 		if route.Config.Bad {
-			t.Fatalf("%s is bad: %v", text, r.CheckJSON(text))
+			t.Fatalf("%s is bad: %v", text, wrong(r, text))
 		}
 		return route.Effective["components"].(map[string]any)["readlifecycle"].(map[string]any)
 	}
@@ -137,15 +143,19 @@ func TestIdentitySettings(t *testing.T) {
 	}
 }
 
+// keys are those that a route config accepts besides its filters'.
+const keys = "pipeline, components, mode, binding, tenant, resigned, session_headers, ttl, ttl_regret, place, warm, min_gain_frac, rewrite_budget, " +
+	"min_turns_between_moves, horizon, raw_guard, beyond_window, brake, diagnostics"
+
 func TestProblemsNameKeyPlaceAndAccepted(t *testing.T) {
 	r, _ := resolver(t)
 	for text, want := range map[string]string{
-		`{"pipelin": ["readlifecycle"]}`:                                       `pipelin: unknown key; accepted: pipeline, components, mode, binding, tenant, resigned, session_headers`,
+		`{"pipelin": ["readlifecycle"]}`:                                       `pipelin: unknown key; accepted: ` + keys,
 		`{"pipeline": ["readlifecycle", "reedmaturation"]}`:                    `pipeline[1]: unknown filter "reedmaturation"; accepted: readlifecycle, readmaturation`,
 		`{"pipeline": ["readlifecycle", "readlifecycle"]}`:                     `pipeline[1]: filter "readlifecycle" stands twice`,
 		`{"pipeline": [7]}`:                                                    `pipeline[0]: must be the name of a filter; accepted: readlifecycle, readmaturation`,
 		`{"pipeline": 7}`:                                                      `pipeline: must be a list of filters or the name of a pipeline`,
-		`{"pipeline": "coder"}`:                                                `pipeline: no pipeline of that name; accepted: default, coding`,
+		`{"pipeline": "coder"}`:                                                `pipeline: no pipeline of that name; accepted: default, coding, lossless, observe, seed-000, seed-003`,
 		`{"pipeline": ["readlifecycle"], "components": {"readmaturation":{}}}`: `components.readmaturation: the filter is not in the pipeline; accepted: readlifecycle`,
 		`{"components": {"shed": {}}}`:                                         `components.shed: unknown filter; accepted: readlifecycle, readmaturation`,
 		`{"components": {"readlifecycle": []}}`:                                `components.readlifecycle: must be a mapping of the filter's keys`,
@@ -156,21 +166,21 @@ func TestProblemsNameKeyPlaceAndAccepted(t *testing.T) {
 		`{"components": {"readlifecycle": {"stale": "yes"}}}`:                  `components.readlifecycle.stale: must be true or false, not a string`,
 		`{"components": {"readlifecycle": {"tools": "Read"}}}`:                 `components.readlifecycle.tools: must be a list`,
 		`{"components": {"readlifecycle": {"tools": ["Read", 1]}}}`:            `components.readlifecycle.tools[1]: must be a string, not a number`,
-		`{"mode": "actve"}`:                                                    `mode: not one of the known words; accepted: active, shadow, off`,
-		`{"mode": true}`:                                                       `mode: not one of the known words; accepted: active, shadow, off`,
-		`{"binding": "strict"}`:                                                `binding: not one of the known words; accepted: model, legacy`,
+		`{"mode": "actve"}`:                                                    `mode: "actve" is not one of the known words; accepted: active, shadow, off`,
+		`{"mode": true}`:                                                       `mode: "on" is not one of the known words; accepted: active, shadow, off`,
+		`{"binding": "strict"}`:                                                `binding: "strict" is not one of the known words; accepted: model, legacy`,
 		`{"tenant": 17}`:                                                       `tenant: must be a name (quoted if it looks like a number) or {header: name}`,
 		`{"tenant": {"heder": "x-tenant"}}`:                                    `tenant.heder: unknown key; accepted: header | tenant.header: must be the name of a header`,
 		`{"tenant": {"header": 5}}`:                                            `tenant.header: must be a string, not a number`,
 		`{"resigned": "true"}`:                                                 `resigned: must be true or false, not a string`,
 		`{"session_headers": ["a b"]}`:                                         `session_headers[0]: must be the name of a header`,
-		`{"a.b": 1, "mode": "x"}`: `a.b: unknown key; accepted: pipeline, components, mode, binding, tenant, resigned, session_headers` +
-			` | mode: not one of the known words; accepted: active, shadow, off`,
+		`{"a.b": 1, "mode": "x"}`: `a.b: unknown key; accepted: ` + keys +
+			` | mode: "x" is not one of the known words; accepted: active, shadow, off`,
 		`[]`:     `read JSON: json: cannot unmarshal array into Go value of type map[string]interface {}`,
 		`{} {}`:  `read JSON: something after the object`,
 		`{"mode`: `read JSON: unexpected EOF`,
 	} {
-		if got := fmt.Sprint(r.CheckJSON(text).Err()); got != want {
+		if got := fmt.Sprint(wrong(r, text).Err()); got != want {
 			t.Errorf("%s\n got %s\nwant %s", text, got, want)
 		}
 	}
@@ -179,7 +189,7 @@ func TestProblemsNameKeyPlaceAndAccepted(t *testing.T) {
 // Each filter checks its own values; the place of what it refuses is known all the same.
 func TestProblemsOfAFilterHaveAPlace(t *testing.T) {
 	r, _ := resolver(t)
-	ps := r.CheckJSON(`{"pipeline": ["readlifecycle"], "components": {"readlifecycle": {"marker_mode": "ful"}}}`)
+	ps := wrong(r, `{"pipeline": ["readlifecycle"], "components": {"readlifecycle": {"marker_mode": "ful"}}}`)
 	if len(ps) != 1 || ps[0].Place() != "components.readlifecycle.marker_mode" {
 		t.Error(ps)
 	}
@@ -263,9 +273,9 @@ func TestServerConfigProblemsHavePaths(t *testing.T) {
 		Default: map[string]any{"pipeline": "c"},
 	})
 	want := "pipelines.a.pipeline: must be a list of filters" +
-		" | pipelines.b.mode: not one of the known words; accepted: active, shadow, off" +
+		" | pipelines.b.mode: \"on\" is not one of the known words; accepted: active, shadow, off" +
 		" | pipelines.default: the name is that of the server's default" +
-		" | default.pipeline: no pipeline of that name; accepted: default, b"
+		" | default.pipeline: no pipeline of that name; accepted: default, b, lossless, observe, seed-000, seed-003"
 	if got := problems.Err().Error(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -292,7 +302,7 @@ func TestDefaultsAreNotShared(t *testing.T) {
 		globs := rapid.SliceOf(rapid.StringMatching(`!?[A-Za-z*]{1,8}`)).Draw(t, "tools")
 		n := rapid.IntRange(0, 1000).Draw(t, "min_tokens")
 		b, _ := json.Marshal(map[string]any{"pipeline": "coding", "components": map[string]any{"readlifecycle": map[string]any{"tools": globs, "min_tokens": n}}})
-		if ps := r.CheckJSON(string(b)); len(ps) > 0 {
+		if ps := wrong(r, string(b)); len(ps) > 0 {
 			t.Fatal(ps)
 		}
 		fresh, problems := routeconfig.New(routeconfig.Options{Filters: known()})
@@ -319,7 +329,7 @@ func FuzzRouteConfig(f *testing.F) {
 		if len(text) > 1<<14 {
 			return
 		}
-		problems := r.CheckJSON(text)
+		problems := wrong(r, text)
 		a := r.Resolve("r", routeconfig.Sources{JSON: text})
 		if strings.TrimSpace(text) == "" || strings.TrimSpace(text) == "{}" || strings.TrimSpace(text) == "null" {
 			return // not there

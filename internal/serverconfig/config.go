@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -20,6 +21,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/observe"
 	"github.com/tidemark-dev/tidemark/internal/routeconfig"
 	"github.com/tidemark-dev/tidemark/pipeline"
+	"github.com/tidemark-dev/tidemark/pipeline/cache"
 	"github.com/tidemark-dev/tidemark/pipeline/transcript"
 )
 
@@ -38,7 +40,8 @@ type Config struct {
 	DrainTimeout time.Duration             `config:"drain_timeout" doc:"time for open streams to end after that"`
 	Mode         pipeline.Mode             `config:"mode" doc:"active, shadow (only meter what active would do) or off (not even replay); routes can only narrow it"`
 	Default      map[string]any            `config:"default" doc:"route config of routes that say nothing"`
-	Pipelines    map[string]map[string]any `config:"pipelines" doc:"route configs by name, for routes that give a name"`
+	Pipelines    map[string]map[string]any `config:"pipelines" doc:"route configs by name, for routes that give a name; one of a preset's name takes its place"`
+	Prices       []cache.Override          `config:"prices" doc:"what is known better of models than the built-in table of prices says: a list, by model"`
 }
 
 // Log are the keys of the log.
@@ -122,13 +125,16 @@ func NeedsRestart(running, loaded *Config) (keys []string) {
 			keys = append(keys, a[i].Name)
 		}
 	}
+	if !reflect.DeepEqual(running.Prices, loaded.Prices) {
+		keys = append(keys, "prices")
+	}
 	return keys
 }
 
 // scalars describes the keys that have one value each, with that value.
 func scalars(c *Config) (keys []routeconfig.Key) {
 	for _, k := range routeconfig.Describe(c) {
-		if k.Name != "default" && k.Name != "pipelines" {
+		if k.Name != "default" && k.Name != "pipelines" && k.Name != "prices" {
 			keys = append(keys, k)
 		}
 	}

@@ -9,23 +9,26 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v4"
 
 	"github.com/tidemark-dev/tidemark/internal/routeconfig"
 	"github.com/tidemark-dev/tidemark/internal/serverconfig"
+	"github.com/tidemark-dev/tidemark/pipeline/cache"
 )
 
-// docs/config.md and examples/tidemark.yaml are written from the code:
+// docs/config.md, docs/presets.md and examples/tidemark.yaml are written from the code:
 //
 //	go test ./internal/serverconfig -run TestGenerated -update
-var update = flag.Bool("update", false, "write docs/config.md and examples/tidemark.yaml")
+var update = flag.Bool("update", false, "write docs/config.md, docs/presets.md and examples/tidemark.yaml")
 
 const (
 	docsFile    = "../../docs/config.md"
+	presetsFile = "../../docs/presets.md"
 	exampleFile = "../../examples/tidemark.yaml"
 )
 
 func TestGenerated(t *testing.T) {
-	for path, want := range map[string]string{docsFile: docs(), exampleFile: example()} {
+	for path, want := range map[string]string{docsFile: docs(), presetsFile: presets(), exampleFile: example()} {
 		if *update {
 			if err := os.WriteFile(path, []byte(want), 0o644); err != nil { //nolint:gosec // documentation is for everybody.
 				t.Fatal(err)
@@ -84,7 +87,14 @@ func value(v any) string {
 
 func docs() string {
 	var b strings.Builder
-	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	serverDocs(&b)
+	priceDocs(&b)
+	routeDocs(&b)
+	return b.String()
+}
+
+func serverDocs(b *strings.Builder) {
+	p := func(format string, args ...any) { fmt.Fprintf(b, format+"\n", args...) }
 	p(`# Configuration
 
 Written from the code; ` + "`examples/tidemark.yaml`" + ` says the same as YAML. Before you deploy: ` + "`tidemark check FILE…`" + ` reads this file and
@@ -106,11 +116,37 @@ the other keys at the next start.
 		if flags[k.Name] {
 			flag = "`" + serverconfig.FlagName(k.Name) + "`"
 		}
-		if k.Name == "default" || k.Name == "pipelines" {
+		if k.Name == "default" || k.Name == "pipelines" || k.Name == "prices" {
 			env = ""
 		}
 		p("| `%s` | `%s` | %s | %s | %s |", k.Name, value(k.Default), env, flag, k.Doc)
 	}
+}
+
+func priceDocs(b *strings.Builder) {
+	fmt.Fprint(b, `
+## Prices
+
+The built-in table (docs/prices.md) holds list prices, cache minimums and context windows. What an entry of `+"`prices`"+` says counts before it:
+
+`+"```yaml"+`
+prices:
+- {model: "claude-sonnet-4-5*", input: 2.4, output: 12, read: 0.24, write_5m: 3, write_1h: 4.8}
+`+"```"+`
+
+| key | meaning |
+|---|---|
+`)
+	for _, k := range routeconfig.Describe(&cache.Override{}) {
+		fmt.Fprintf(b, "| `%s` | %s |\n", k.Name, k.Doc)
+	}
+	fmt.Fprint(b, `
+What an entry leaves out stays as it is.
+`)
+}
+
+func routeDocs(b *strings.Builder) {
+	p := func(format string, args ...any) { fmt.Fprintf(b, format+"\n", args...) }
 	p(`
 ## Route
 
@@ -118,19 +154,21 @@ A route's config comes from the first place that holds one; an empty one counts 
 
 1. dynamic metadata, namespace ` + "`tidemark`" + `: per-route ` + "`set_metadata`" + ` and ` + "`forwarding_namespaces: {untyped: [tidemark]}`" + `
 2. gRPC initial metadata ` + "`x-tidemark-route`" + `: JSON; ` + "`%%METADATA(ROUTE:tidemark)%%`" + ` sends a route's metadata so, in every Envoy
-3. gRPC initial metadata ` + "`x-tidemark-pipeline`" + `: the name of one of the server's ` + "`pipelines`" + `
+3. gRPC initial metadata ` + "`x-tidemark-pipeline`" + `: the name of one of the server's ` + "`pipelines`" + `, or of a preset (docs/presets.md)
 4. the server's ` + "`default`" + `
 
-A ` + "`pipeline`" + ` that is a list stands alone. Where it is a name, that config is the base and the other keys are laid over it; without ` + "`pipeline`" + ` the base is
-the server's default. A config that cannot be used makes its route replay only (what is in force stays, nothing new is decided), is logged
+A ` + "`pipeline`" + ` that is a list stands alone, with the defaults below for what it leaves out; with an empty list the levers (` + "`ttl`, `place`" + `) still act. Where it
+is a name, that config is the base and the other keys are laid over it; without ` + "`pipeline`" + ` the base is the server's default, which itself starts
+from the preset ` + "`default`" + `. A config that cannot be used makes its route replay only (what is in force stays, nothing new is decided), is logged
 once and counted in ` + "`tidemark_config_route_errors_total`" + `.
 
-Envoy's YAML reader turns an unquoted ` + "`off`" + ` into false, and a fraction into a string; both are understood.
+Envoy's YAML reader turns an unquoted ` + "`off`" + ` into false, and a fraction into a string; both are understood, and so are ` + "`on` and `off`" + ` as strings
+where a key from ` + "`place` to `brake`" + ` is true or false.
 
 | key | default | meaning |
 |---|---|---|`)
 	r := routeconfig.DefaultKeys()
-	r.Pipeline, r.Components = routeconfig.BuiltIn()["pipeline"], map[string]any{}
+	r.Pipeline = "default"
 	for _, k := range routeconfig.Describe(&r) {
 		p("| `%s` | `%s` | %s |", k.Name, value(k.Default), k.Doc)
 	}
@@ -139,6 +177,28 @@ Envoy's YAML reader turns an unquoted ` + "`off`" + ` into false, and a fraction
 		for _, k := range routeconfig.Describe(f.Default()) {
 			p("| `%s` | `%s` | %s |", k.Name, value(k.Default), k.Doc)
 		}
+	}
+}
+
+func presets() string {
+	var b strings.Builder
+	b.WriteString(`# Presets
+
+Written from the code. A preset is a pipeline that every server has without config: a route takes it by its name (` + "`pipeline: lossless`, or" + `
+` + "`x-tidemark-pipeline: lossless`" + `) and may lay keys over it. An entry of the server's ` + "`pipelines`" + ` of the same name takes its place. ` + "`pipeline: default`" + `
+means the server's own ` + "`default`" + `, which is the preset of that name where the server's config says nothing else.
+
+The figures are modelled: recorded sessions of a coding agent (202 with timestamps and the provider's own usage) played against a model of Anthropic's
+cache, in which a prefix is read at a tenth of the price, written at 1.25 (5 minutes) or 2.0 (an hour), and written anew after a pause that is longer.
+They are relative to the cost of the input without tidemark, and good for comparing policies; they are no promise. *Net* also charges
+a call for each removed result that was used again.
+`)
+	for _, p := range routeconfig.Presets() {
+		text, err := yaml.Dump(p.Config)
+		if err != nil {
+			return err.Error()
+		}
+		fmt.Fprintf(&b, "\n## %s\n\nFor: %s.\n\n```yaml\n%s```\n\n%s\n", p.Name, p.Summary, text, p.Reason)
 	}
 	return b.String()
 }
@@ -178,7 +238,9 @@ func example() string {
 		case "default":
 			w.key(0, name, k.Doc, "")
 			r := routeconfig.DefaultKeys()
-			r.Pipeline = d.Default["pipeline"]
+			if problems := routeconfig.Decode(d.Default, &r); len(problems) > 0 {
+				return problems.Err().Error()
+			}
 			for _, k := range routeconfig.Describe(&r) {
 				if k.Name != "components" {
 					w.key(1, k.Name, k.Doc, value(k.Default))

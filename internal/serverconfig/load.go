@@ -16,6 +16,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/tidemark-dev/tidemark/internal/routeconfig"
+	"github.com/tidemark-dev/tidemark/pipeline/cache"
 )
 
 // Sources are where a config comes from.
@@ -30,9 +31,10 @@ type Sources struct {
 // Loaded is a config in use. It is immutable.
 type Loaded struct {
 	Config
-	Routes  *routeconfig.Resolver
-	Hash    string            // of the whole effective config
-	Origins map[string]Origin // of every key with one value, by key; of default and pipelines too
+	Routes     *routeconfig.Resolver
+	PriceTable *cache.Table      // the built-in one, as the config's prices have it
+	Hash       string            // of the whole effective config
+	Origins    map[string]Origin // of every key with one value, by key; of default, pipelines and prices too
 }
 
 // Origin says where the value of a key came from.
@@ -128,6 +130,9 @@ func FromNode(root *yaml.Node, s Sources) (*Loaded, []*Fault) {
 	problems := routeconfig.Decode(raw, &l.Config)
 	problems = append(problems, l.validate()...)
 	if len(problems) == 0 {
+		problems = l.price()
+	}
+	if len(problems) == 0 {
 		l.Routes, problems = routeconfig.New(routeconfig.Options{
 			Filters: s.Filters, Pipelines: l.Pipelines, Default: l.Default, Mode: l.Mode, OnError: s.OnRouteError,
 		})
@@ -142,6 +147,17 @@ func FromNode(root *yaml.Node, s Sources) (*Loaded, []*Fault) {
 		l.Hash = hash(&l.Config)
 	}
 	return l, faults
+}
+
+// price makes the table of prices.
+func (l *Loaded) price() routeconfig.Problems {
+	table, err := cache.Prices().With(l.Prices)
+	if err != nil {
+		place, text, _ := strings.Cut(err.Error(), ": ")
+		return routeconfig.Problems{{Path: strings.FieldsFunc(strings.ReplaceAll(place, "[", ".["), func(r rune) bool { return r == '.' }), Text: text}}
+	}
+	l.PriceTable = table
+	return nil
 }
 
 // override returns the value of a key that a flag or the environment gives.

@@ -14,6 +14,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/routeconfig"
 	"github.com/tidemark-dev/tidemark/internal/serverconfig"
 	"github.com/tidemark-dev/tidemark/pipeline"
+	"github.com/tidemark-dev/tidemark/pipeline/cache"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -98,7 +99,7 @@ func toString(v any) string {
 func TestFaultsSayWhere(t *testing.T) {
 	for text, want := range map[string]string{
 		"listen: nowhere":                         `FILE:1:1: listen: must be host:port or unix:path`,
-		"lissen: :1":                              `FILE:1:1: lissen: unknown key; accepted: listen, admin, state, log, deadline, max_body_bytes, drain_delay, drain_timeout, mode, default, pipelines`,
+		"lissen: :1":                              `FILE:1:1: lissen: unknown key; accepted: listen, admin, state, log, deadline, max_body_bytes, drain_delay, drain_timeout, mode, default, pipelines, prices`,
 		"log:\n  level: loud":                     `FILE:2:3: log.level: not one of the known words; accepted: debug, info, warn, error`,
 		"log: loud":                               `FILE:1:1: log: must be a mapping`,
 		"log: {lewel: info}":                      `FILE:1:7: log.lewel: unknown key; accepted: level, format`,
@@ -110,11 +111,18 @@ func TestFaultsSayWhere(t *testing.T) {
 		"pipelines:\n  a: {pipeline: b}":          `FILE:2:7: pipelines.a.pipeline: must be a list of filters`,
 		"pipelines: {a: 3}":                       `FILE:1:13: pipelines.a: must be a mapping, not a number`,
 		"default: {pipeline: coding}":             `FILE:1:11: default.pipeline: no pipeline of that name`,
+		"prices: {model: x}":                      `FILE:1:1: prices: must be a list`,
+		"prices:\n- {model: x, imput: 2}":         `FILE:2:14: prices[0].imput: unknown key; accepted: model, input, output, read, write_5m, write_1h, minimum, window, bound`,
+		"prices:\n- {model: x, input: cheap}":     `FILE:2:14: prices[0].input: must be a number`,
+		"prices:\n- {model: x, bound: maybe}":     `FILE:2:14: prices[0].bound: must be true or false, not a string`,
+		"prices:\n- {model: x}\n- {input: 2}":     `FILE:3:3: prices[1].model: `,
+		"prices:\n- {model: claude*, read: -1}":   `FILE:2:20: prices[0].read: -1 is not a positive number`,
+		"prices: [{model: x, input: 2}, 7]":       `FILE:1:32: prices[1]: must be a mapping`,
 		"- a":                                     `FILE:1:1: line 1: must be a mapping`,
 		"listen: :1\n---\nlisten: :2":             `read config: FILE: more than one document`,
 		"listen: :1\nlisten: :2":                  `listen`, // the reader's own words
 		"x: &a {y: *b}":                           `unknown anchor`,
-		"mode: offf\nstate: ''\nlog: {format: x}": "FILE:1:1: mode: not one of the known words; accepted: active, shadow, off\nFILE:2:1: state: must be a directory or memory:\nFILE:3:7: log.format: not one of the known words; accepted: text, json",
+		"mode: offf\nstate: ''\nlog: {format: x}": "FILE:1:1: mode: \"offf\" is not one of the known words; accepted: active, shadow, off\nFILE:2:1: state: must be a directory or memory:\nFILE:3:7: log.format: not one of the known words; accepted: text, json",
 	} {
 		path := file(t, text)
 		_, err := serverconfig.Load(serverconfig.Sources{File: path, Filters: known()})
@@ -150,11 +158,70 @@ func TestRedacted(t *testing.T) {
 	}
 }
 
+// Prices of the file are those of the table; without any, the built-in ones count.
+func TestPrices(t *testing.T) {
+	const model = "claude-sonnet-4-5"
+	l, err := serverconfig.Load(serverconfig.Sources{
+		Filters: known(), File: file(t, "prices:\n- {model: claude-sonnet-*, input: 1.5, window: 123456, bound: true}\n- {model: house/large, input: 4, output: 8}\n"),
+		Env: env(map[string]string{"TIDEMARK_PRICES": "what"}), // lists have no variable
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := l.PriceTable.Lookup(model); p.Rates(1).Input != 1.5 || p.Window != 123456 || !p.Bound {
+		t.Errorf("%+v", p)
+	}
+	if p := l.PriceTable.Lookup("house/large"); !p.Known || p.Rates(1).Input != 4 || p.Rates(1).Output != 8 {
+		t.Errorf("%+v", p)
+	}
+	d, err := serverconfig.Load(serverconfig.Sources{Filters: known()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := d.PriceTable.Lookup(model), cache.Prices().Lookup(model); !got.Known || got.Rates(1) != want.Rates(1) {
+		t.Errorf("%+v, not %+v", got, want)
+	}
+	if d.Hash == l.Hash {
+		t.Error("prices are no part of the config")
+	}
+	for _, s := range l.Settings() {
+		if s.Key == "prices" && (!strings.HasPrefix(s.Origin, "file ") || len(s.Value.([]any)) != 2) {
+			t.Errorf("%+v", s)
+		}
+	}
+}
+
+// A server whose config says nothing runs the preset default; one that names another runs that.
+func TestDefaultIsAPreset(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                                     "default auto",
+		"default: {brake: off}":                "default auto",
+		"default: {pipeline: lossless}":        "lossless auto",
+		"default: {pipeline: observe}":         "observe keep",
+		"default: {pipeline: [readlifecycle]}": "default keep",
+		"pipelines: {observe: {pipeline: [], ttl: 1h}}\ndefault: {pipeline: observe}": "observe 1h",
+	} {
+		l, err := serverconfig.Load(serverconfig.Sources{File: file(t, text), Filters: known()})
+		if err != nil {
+			t.Errorf("%q: %v", text, err)
+			continue
+		}
+		c := l.Routes.Default().Config
+		if got := c.Name + " " + c.Levers.TTL.String(); got != want {
+			t.Errorf("%q is %s, want %s", text, got, want)
+		}
+	}
+}
+
 func TestNeedsRestart(t *testing.T) {
 	a, b := serverconfig.Defaults(), serverconfig.Defaults()
 	b.Listen, b.Mode, b.Log.Level, b.Log.Format = ":1", pipeline.Off, "debug", "json"
 	b.Default = map[string]any{"mode": "off"}
 	if got := strings.Join(serverconfig.NeedsRestart(&a, &b), " "); got != "listen log.format" {
+		t.Error(got)
+	}
+	b.Prices = []cache.Override{{Model: "x", Input: 1}}
+	if got := strings.Join(serverconfig.NeedsRestart(&a, &b), " "); got != "listen log.format prices" {
 		t.Error(got)
 	}
 }

@@ -10,9 +10,9 @@ import (
 // block is one unit of the value sequence tools → system → messages: a tool, a system text or a content block.
 type block struct {
 	kind    string
-	value   digest // what the prompt cache sees: the order of members counts, cache_control does not
-	meaning digest // what signatures bind to: the order of members does not count either
-	tokens  int
+	value   digest   // what the prompt cache sees: the order of members counts, cache_control does not
+	meaning digest   // what signatures bind to: the order of members does not count either
+	chars   int      // what it weighs
 	texts   []string // every string in it
 
 	mark   *mark  // its own breakpoint
@@ -101,7 +101,7 @@ func newBlock(n *node, who lead, path, tag string) (*block, *flaw) {
 	bare := n.bare()
 	b.value = sum(bare.encode(slices.Clone(who.ordered), false))
 	b.meaning = sum(bare.encode(slices.Clone(who.sorted), true))
-	b.tokens = tokens(bare.chars())
+	b.chars = bare.chars()
 	bare.each(b.collect)
 	mk, f := newMark(n.get("cache_control"), path, tag)
 	if f != nil {

@@ -27,7 +27,8 @@ type Policy struct {
 	SkipBelow bool
 	// Upgrade: a 1h breakpoint on a live 5m entry that is read makes it a 1h entry.
 	Upgrade bool
-	// NoLift: what is written behind a hit lives no longer than the entry that was hit.
+	// NoLift: lifting does not work. What is written behind a hit, or made again before it, is billed as its breakpoint says and
+	// lives no longer than the entry that was hit: 1h on a 5m entry is useless after five minutes without a read.
 	NoLift bool
 }
 
@@ -51,16 +52,19 @@ func (e *entry) touch(at time.Time) {
 }
 
 // workspace holds the entries of one API key by the digest of their prefix.
-type workspace map[digest]*entry
+type workspace struct {
+	entries map[digest]*entry
+	fresh   int // made since the dead ones were removed
+}
 
-// sweepAt is the number of entries beyond which dead ones are removed.
+// sweepAt is the number of entries that are made before dead ones are removed.
 const sweepAt = 4096
 
 // hit returns the block where the longest entry ends that a breakpoint of the prompt reaches, -1 without one.
-func (w workspace) hit(p *prompt, at time.Time) int {
+func (w *workspace) hit(p *prompt, at time.Time) int {
 	for _, m := range slices.Backward(p.marks) {
 		for i := m.at; i >= 0 && p.position[m.at]-p.position[i] < lookback; i-- {
-			if w[p.prefix[i]].readable(at) {
+			if w.entries[p.prefix[i]].readable(at) {
 				return i
 			}
 		}
@@ -72,7 +76,7 @@ func (w workspace) hit(p *prompt, at time.Time) int {
 //
 // Where lifetimes are mixed the bill is: A the longest hit, B the last 1h breakpoint after it, C the last breakpoint; A is
 // read, B-A written for an hour, C-B for five minutes. Breakpoints below the minimum count for nothing.
-func (w workspace) call(p *prompt, minimum int, policy Policy, at, first time.Time) Usage {
+func (w *workspace) call(p *prompt, minimum int, policy Policy, at, first time.Time) Usage {
 	hit := w.hit(p, at)
 	u := Usage{}
 	if hit >= 0 {
@@ -93,25 +97,25 @@ func (w workspace) call(p *prompt, minimum int, policy Policy, at, first time.Ti
 	}
 	u.Write5m = end - u.Read - u.Write1h
 	u.Input = p.total() - end
-	if len(w) > sweepAt {
+	if w.fresh > sweepAt {
 		w.sweep(at)
 	}
 	return u
 }
 
-func (w workspace) refresh(p *prompt, hit int, how Refresh, at time.Time) {
-	w[p.prefix[hit]].touch(at)
+func (w *workspace) refresh(p *prompt, hit int, how Refresh, at time.Time) {
+	w.entries[p.prefix[hit]].touch(at)
 	switch how {
 	case RefreshHit:
 	case RefreshMarks:
 		for _, m := range p.marks {
-			if e := w[p.prefix[m.at]]; m.at < hit && e.live(at) {
+			if e := w.entries[p.prefix[m.at]]; m.at < hit && e.live(at) {
 				e.touch(at)
 			}
 		}
 	case RefreshAll:
 		for _, id := range p.prefix[:hit] {
-			if e := w[id]; e.live(at) {
+			if e := w.entries[id]; e.live(at) {
 				e.touch(at)
 			}
 		}
@@ -119,21 +123,22 @@ func (w workspace) refresh(p *prompt, hit int, how Refresh, at time.Time) {
 }
 
 // mark does what one breakpoint does: write an entry, or meet one that is there.
-func (w workspace) mark(p *prompt, m point, hit int, policy Policy, at, first time.Time) {
-	e := w[p.prefix[m.at]]
+func (w *workspace) mark(p *prompt, m point, hit int, policy Policy, at, first time.Time) {
+	e := w.entries[p.prefix[m.at]]
 	below := m.at <= hit
+	ttl := m.ttl
+	if policy.NoLift && hit >= 0 {
+		ttl = min(ttl, w.entries[p.prefix[hit]].ttl)
+	}
 	switch {
 	case !e.live(at) && below && policy.SkipBelow:
 	case !e.live(at):
-		ttl := m.ttl
-		if policy.NoLift && !below && hit >= 0 {
-			ttl = min(ttl, w[p.prefix[hit]].ttl)
-		}
-		w[p.prefix[m.at]] = &entry{ttl, at, first, p.size[m.at], p.blocks[: m.at+1 : m.at+1]}
+		w.entries[p.prefix[m.at]] = &entry{ttl, at, first, p.size[m.at], p.blocks[: m.at+1 : m.at+1]}
+		w.fresh++
 	case below && policy.Upgrade:
 		e.ttl = max(e.ttl, m.ttl)
 	case !below: // somebody else is writing it, and it could not be read yet
-		e.ttl = max(e.ttl, m.ttl)
+		e.ttl = max(e.ttl, ttl)
 		e.touch(at)
 		if first.Before(e.ready) {
 			e.ready = first
@@ -141,10 +146,11 @@ func (w workspace) mark(p *prompt, m point, hit int, policy Policy, at, first ti
 	}
 }
 
-func (w workspace) sweep(at time.Time) {
-	for id, e := range w {
+func (w *workspace) sweep(at time.Time) {
+	w.fresh = 0
+	for id, e := range w.entries {
 		if !e.live(at) {
-			delete(w, id)
+			delete(w.entries, id)
 		}
 	}
 }
@@ -159,9 +165,9 @@ type Live struct {
 }
 
 // list returns the live entries, longest first.
-func (w workspace) list(at time.Time) []Live {
+func (w *workspace) list(at time.Time) []Live {
 	var out []Live
-	for _, e := range w {
+	for _, e := range w.entries {
 		if e.live(at) {
 			out = append(out, Live{e.tokens, len(e.blocks), e.ttl, e.start, e.ready})
 		}
@@ -172,8 +178,8 @@ func (w workspace) list(at time.Time) []Live {
 	return out
 }
 
-func (w workspace) holds(text string, at time.Time) bool {
-	for _, e := range w {
+func (w *workspace) holds(text string, at time.Time) bool {
+	for _, e := range w.entries {
 		if e.live(at) && slices.ContainsFunc(e.blocks, func(b *block) bool { return slices.Contains(b.texts, text) }) {
 			return true
 		}

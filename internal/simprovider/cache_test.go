@@ -206,6 +206,39 @@ func TestBelowTheHit(t *testing.T) {
 	}
 }
 
+// TestNoLift: where lifting does not work, a 1h breakpoint behind a 5m entry is paid for and useless after five minutes; it lives
+// on as long as it is read in time, and no chain of lifts gets it beyond that. What was written at 1h as a whole lives for 1h.
+func TestNoLift(t *testing.T) {
+	a, b := sized("a", 1100), sized("b", 100)
+	base := conv(modern, "", user(sized("a", 1100, mark5m)))
+	lifted := conv(modern, "", user(a, sized("b", 100, mark1h)))
+	further := conv(modern, "", user(a, b, sized("c", 100, mark1h)))
+	s := New(Options{Policy: Policy{NoLift: true}})
+	usage(t, must(t, s, base, nil, start), 0, 1100, 0, 0)
+	usage(t, must(t, s, lifted, nil, start.Add(time.Minute)), 1100, 0, 100, 0)
+	usage(t, must(t, s, lifted, nil, start.Add(6*time.Minute)), 1200, 0, 0, 0)
+	usage(t, must(t, s, further, nil, start.Add(7*time.Minute)), 1200, 0, 100, 0)
+	usage(t, must(t, s, further, nil, start.Add(12*time.Minute+1)), 0, 0, 1300, 0) // this one writes all of it
+	usage(t, must(t, s, further, nil, start.Add(60*time.Minute)), 1300, 0, 0, 0)
+
+	// In flight and before the hit, where an entry is made free of charge, it does not work either.
+	s = New(Options{Policy: Policy{NoLift: true}})
+	must(t, s, base, nil, start)
+	must(t, s, conv(modern, "", user(a, sized("b", 100, mark5m))), http.Header{headerDelay: {"2s"}}, start)
+	usage(t, must(t, s, lifted, nil, start.Add(time.Second)), 1100, 0, 100, 0)
+	before := conv(modern, "", user(sized("d", 1100, mark1h), sized("b", 100, mark1h)))
+	must(t, s, conv(modern, "", user(sized("d", 1100), sized("b", 100, mark5m))), nil, start)
+	usage(t, must(t, s, before, nil, start.Add(2*time.Second)), 1200, 0, 0, 0)
+	for _, body := range [][]byte{base, lifted, conv(modern, "", user(sized("d", 1100, mark5m)))} {
+		if n := s.Cached(body, start.Add(time.Minute)); n == 0 {
+			t.Errorf("nothing is cached after a minute: %.200s", body)
+		}
+		if n := s.Cached(body, start.Add(6*time.Minute)); n != 0 {
+			t.Errorf("cached %d after six minutes", n)
+		}
+	}
+}
+
 // TestLift: what a 1h breakpoint does at and behind a 5m entry.
 func TestLift(t *testing.T) {
 	base := conv(modern, "", user(sized("a", 1100, mark5m)))
@@ -339,9 +372,9 @@ func TestOutsideThePrompt(t *testing.T) {
 		t.Errorf("another tool of that name: cached %d, want %d", n, first.Prompt)
 	}
 	twice := slices.Concat(loop[:2], []string{user(strings.Replace(found, `}]`, `},{"type":"tool_reference","tool_name":"b"}]`, 1))})
-	second := tokens(len("typetool_resulttool_use_idtcontent") + 2*len("typetool_referencetool_nameb"))
+	second := s.tokens(len("typetool_resulttool_use_idtcontent") + 2*len("typetool_referencetool_nameb"))
 	if n, once := must(t, s, body(tool+fmt.Sprintf(deferred, 1), bill(1), twice...), nil, start).Prompt, with.Prompt; n-once !=
-		second-tokens(len("typetool_resulttool_use_idtcontenttypetool_referencetool_nameb")) {
+		second-s.tokens(len("typetool_resulttool_use_idtcontenttypetool_referencetool_nameb")) {
 		t.Errorf("a tool that is named twice weighs %d tokens more", n-once)
 	}
 	without := must(t, s, body(tool, bill(1), loop...), nil, start)
@@ -364,7 +397,7 @@ func TestAutomaticCaching(t *testing.T) {
 	}
 	// A prefill that ends in thinking cannot carry it: the block before does.
 	old := conv(oldest, auto, user(sized("a", 1100)), assistant(thinking("so", "Eu8B")))
-	usage(t, must(t, s, old, nil, start), 0, 0, 1100, tokens(len("typethinkingthinkingsosignatureEu8B")))
+	usage(t, must(t, s, old, nil, start), 0, 0, 1100, s.tokens(len("typethinkingthinkingsosignatureEu8B")))
 }
 
 // TestNestedMarkers: one on a block inside a result caches nothing.
@@ -465,14 +498,14 @@ func TestCost(t *testing.T) {
 
 // TestSweep: dead entries do not pile up.
 func TestSweep(t *testing.T) {
-	w := workspace{}
-	for i := range sweepAt + 1 {
-		w[sum(fmt.Append(nil, i))] = &entry{ttl: short, start: start}
+	w := &workspace{entries: map[digest]*entry{}, fresh: sweepAt}
+	for i := range sweepAt {
+		w.entries[sum(fmt.Append(nil, i))] = &entry{ttl: short, start: start}
 	}
-	one := &block{kind: "text", tokens: 9}
+	one := &block{kind: "text", chars: 30}
 	w.call(&prompt{blocks: []*block{one}, prefix: []digest{{1}}, size: []int{9}, position: []int{0}, marks: []point{{0, short}}}, 1,
 		Policy{}, start.Add(long), start.Add(long))
-	if len(w) != 1 {
-		t.Errorf("%d entries are left", len(w))
+	if len(w.entries) != 1 || w.fresh != 0 {
+		t.Errorf("%d entries are left", len(w.entries))
 	}
 }

@@ -28,7 +28,13 @@ func (s *Sim) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-func (s *Sim) post(w http.ResponseWriter, req *http.Request) {
+func (s *Sim) post(bare http.ResponseWriter, req *http.Request) {
+	w, f := newOutlet(bare, req)
+	if f != nil {
+		writeError(bare, f, "")
+		return
+	}
+	defer func() { _ = w.Close() }() // a client that went away is its own affair
 	at, err := s.timeOf(req)
 	if err != nil {
 		writeError(w, refuse("%s: %v", headerNow, err), "")
@@ -112,7 +118,7 @@ func (s *Sim) notFound(w http.ResponseWriter, req *http.Request) {
 	s.mu.Lock()
 	s.requests++
 	id := fmt.Sprintf("msg_sim%012d", s.requests)
-	s.log.add(s.received(Result{Status: e.Status, Err: e, ID: id}, req.URL.Path, nil, req.Header, at))
+	s.record(&Result{Status: e.Status, Err: e, ID: id}, req.URL.Path, nil, req.Header, at)
 	s.mu.Unlock()
 	writeError(w, e, id)
 }

@@ -238,10 +238,10 @@ func TestErrorsOverHTTP(t *testing.T) {
 		{string(conv(modern, "", user(hi))), map[string]string{"x-sim-reply": `{"type":"text","text":"x"}`}, 400, nil},
 		{string(conv(modern, "", user(hi))), map[string]string{"x-sim-reply": `[7]`}, 400, nil},
 		{
-			string(conv(modern, `"thread":{"type":"continue"},`, user(hi))),
+			string(conv(modern, `"thread":{"type":"continue","previous_message_id":"msg_x"},`, user(hi))),
 			map[string]string{"anthropic-beta": betaThreads},
-			400,
-			map[string]any{"error_code": "thread_unsupported_request"},
+			404,
+			map[string]any{"error_code": "thread_not_found"},
 		},
 	} {
 		res := s.do("POST", "/v1/messages", []byte(c.body), c.header)
@@ -293,6 +293,12 @@ func TestLogIsBounded(t *testing.T) {
 	}
 	if log := s.Requests(); len(log) != keptRequests || !log[len(log)-1].Time.Equal(start.Add(keptRequests+9)) {
 		t.Errorf("%d requests are kept", len(log))
+	}
+	for i := range keptLive + 10 {
+		s.Call(conv(modern, "", user(sized(strconv.Itoa(i), 1100+i, mark5m))), nil, start)
+	}
+	if log := s.Requests(); len(log[keptRequests-1].Live) != keptLive || log[keptRequests-1].Live[0].Tokens != 1100+keptLive+9 {
+		t.Errorf("%d entries are kept", len(log[keptRequests-1].Live))
 	}
 	j := journal{}
 	half := make([]byte, keptBodies/2)

@@ -18,13 +18,15 @@ type Received struct {
 	Model  string      `json:"model,omitempty"`
 	Usage  Usage       `json:"usage"`
 	Prompt int         `json:"prompt_tokens"`
-	Live   []Live      `json:"live,omitempty"` // entries of the workspace after this request, longest first
+	Miss   *CacheMiss  `json:"cache_miss,omitempty"` // what the diagnosis found, if the request asked for one
+	Live   []Live      `json:"live,omitempty"`       // entries of the workspace after this request, the longest first
 }
 
 // Limits of the log: the oldest requests go first.
 const (
 	keptRequests = 4096
 	keptBodies   = 256 << 20 // bytes
+	keptLive     = 64        // entries in one line
 )
 
 // journal is the log of requests.
@@ -45,15 +47,20 @@ func (j *journal) add(rec Received) {
 	j.list = j.list[drop:]
 }
 
-func (s *Sim) received(res Result, path string, body []byte, h http.Header, at time.Time) Received {
+// record logs one request.
+func (s *Sim) record(res *Result, path string, body []byte, h http.Header, at time.Time) {
+	if s.opts.NoLog {
+		return
+	}
+	live := s.space(h).list(at)
 	rec := Received{
 		Time: at, Path: path, Header: h.Clone(), Body: body, Status: res.Status, ID: res.ID, Model: res.Model,
-		Usage: res.Usage, Prompt: res.Prompt, Live: s.space(h).list(at),
+		Usage: res.Usage, Prompt: res.Prompt, Miss: res.Miss, Live: slices.Clone(live[:min(len(live), keptLive)]),
 	}
 	if res.Err != nil {
 		rec.Error = res.Err.Error()
 	}
-	return rec
+	s.log.add(rec)
 }
 
 // Requests returns what arrived so far, oldest first; of very many only the newest.
@@ -61,12 +68,4 @@ func (s *Sim) Requests() []Received {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.log.list)
-}
-
-// Cost returns the price of a request's input in units of one uncached input token: reads at the model's rate, writes at 1.25
-// for five minutes and 2.0 for an hour. Output and price tiers by prompt size are not part of it.
-func (s *Sim) Cost(rec Received) float64 {
-	facts, _ := lookup(rec.Model) // without a model nothing was billed
-	u := rec.Usage
-	return float64(u.Input) + facts.rho*float64(u.Read) + writeShort*float64(u.Write5m) + writeLong*float64(u.Write1h)
 }

@@ -10,6 +10,9 @@ type model struct {
 	minimum int     // tokens that a prefix needs to be cached
 	window  int     // tokens that a prompt may have
 	rho     float64 // price of a cache read in input tokens
+	price   rate
+	tier    int  // tokens of a prompt above which all of its tokens cost more; 0: there is no such tier
+	above   rate // the price of such prompts
 
 	bound        bool // signatures of thinking blocks are bound to the prefix that produced them
 	everyAccount bool // ... for accounts of any age
@@ -17,12 +20,6 @@ type model struct {
 	system       bool // role "system" may stand among the messages
 	opens        bool // with thinking enabled, an assistant message inside a tool loop must start with thinking
 }
-
-// Prices of cache writes in input tokens.
-const (
-	writeShort = 1.25
-	writeLong  = 2.0
-)
 
 var (
 	nameFirst    = regexp.MustCompile(`^claude-(opus|sonnet|haiku|fable|mythos)-(\d{1,2})(?:-(\d{1,2}))?(?:-\d{8}|-latest)?$`)
@@ -58,9 +55,10 @@ func version(major, minor string) int {
 func describe(family string, version int) model {
 	m := model{minimum: 1024, window: 200_000, rho: 0.1, prefill: version < 406, opens: version < 406}
 	m.bound = version >= 505
+	m.charge(family, version)
 	switch family {
 	case "fable", "mythos":
-		m.minimum, m.window, m.rho, m.system = 512, 1_000_000, 0.025, true
+		m.minimum, m.window, m.system = 512, 1_000_000, true
 		m.bound, m.everyAccount = version >= 501, version >= 502
 	case "opus":
 		m.minimum, m.system = opusMinimum(version), version >= 408
@@ -78,15 +76,48 @@ func describe(family string, version int) model {
 			m.minimum, m.window = 512, 1_000_000
 		}
 	}
-	if family == "opus" || family == "sonnet" {
-		if version >= 406 {
-			m.window = 1_000_000
+	if (family == "opus" || family == "sonnet") && version >= 406 {
+		m.window = 1_000_000
+	}
+	return m
+}
+
+// charge sets the prices. The documentation lists none for Mythos, which is taken to cost what Fable costs.
+func (m *model) charge(family string, version int) {
+	switch family {
+	case "fable", "mythos":
+		m.price = rate{10, 50}
+		if version >= 501 {
+			m.rho = 0.025
+		}
+		if version >= 502 {
+			m.price = rate{8, 40}
+		}
+	case "opus":
+		m.price = rate{15, 75}
+		if version >= 405 {
+			m.price = rate{5, 25}
+		}
+		if version >= 505 {
+			m.price, m.rho = rate{4, 20}, 0.05
+		}
+	case "sonnet":
+		m.price = rate{3, 15}
+		if version >= 500 {
+			m.price = rate{2, 10}
 		}
 		if version >= 505 {
 			m.rho = 0.05
 		}
+	case "haiku":
+		m.price = rate{0.80, 4}
+		if version >= 405 {
+			m.price = rate{1, 5}
+		}
+		if version >= 505 {
+			m.price, m.tier, m.above = rate{0.10, 0.50}, 100_000, rate{0.50, 2.50}
+		}
 	}
-	return m
 }
 
 func opusMinimum(version int) int {

@@ -1,9 +1,9 @@
 package simprovider
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
-	"unicode/utf8"
 )
 
 // message is one parsed message. Bodies share it as long as its bytes are the same.
@@ -32,16 +32,40 @@ type body struct {
 // again and again; what it returns is shared and never changes.
 type parser struct {
 	messages map[string]*message
-	heads    map[string]*head
+	tools    map[string]*head
+	systems  map[string]*head
 	values   map[string]*node
 	size     int
+	last     tape
 }
 
-// keptBytes bounds what a parser keeps; beyond it everything is forgotten.
-const keptBytes = 64 << 20
+// tape is the list of messages of the last body: most bodies begin with it, and what begins with the same bytes need not be
+// looked at again.
+type tape struct {
+	raw      []byte // from the opening bracket on
+	ends     []int  // of the messages in raw, as far as they are objects
+	messages []*message
+}
+
+// common returns how many messages a list begins with that are on the tape.
+func (t *tape) common(raw []byte) int {
+	from := 0
+	for i, end := range t.ends {
+		if end > len(raw) || !bytes.Equal(t.raw[from:end], raw[from:end]) {
+			return i
+		}
+		from = end
+	}
+	return len(t.ends)
+}
+
+// keptBytes bounds what a parser keeps, in bytes of bodies; beyond it everything is forgotten.
+const keptBytes = 32 << 20
 
 func newParser() *parser {
-	return &parser{messages: map[string]*message{}, heads: map[string]*head{}, values: map[string]*node{}}
+	return &parser{
+		messages: map[string]*message{}, tools: map[string]*head{}, systems: map[string]*head{}, values: map[string]*node{},
+	}
 }
 
 // room makes room for a value, and checks that it is one.
@@ -55,30 +79,53 @@ func (p *parser) room(raw []byte) error {
 
 // parse reads a body; the error says why it is not valid JSON.
 func (p *parser) parse(raw []byte) (*body, error) {
-	if !utf8.Valid(raw) {
-		return nil, errUTF8
-	}
 	b := &body{values: map[string]*node{}}
-	err := members(raw, func(name string, value []byte) (err error) {
-		switch {
-		case name == "messages" && value[0] == '[':
-			b.list, b.messages = true, b.messages[:0]
-			err = elements(value, func(raw []byte) error {
-				m, err := p.message(raw)
-				b.messages = append(b.messages, m)
-				return err
-			})
-		case name == "tools":
-			b.tools, err = p.head(name, value, newTools)
-		case name == "system":
-			b.system, err = p.head(name, value, newSystem)
+	err := members(raw, func(name string, at int) (int, error) {
+		if name == "messages" && at < len(raw) && raw[at] == '[' {
+			return p.list(b, raw, at)
+		}
+		end, err := skip(raw, at)
+		if err != nil {
+			return 0, err
+		}
+		switch value := raw[at:end]; name {
+		case "tools":
+			b.tools, err = p.head(&p.tools, value, newTools)
+		case "system":
+			b.system, err = p.head(&p.systems, value, newSystem)
 		default:
 			b.values[name], err = p.value(value)
 			b.list = b.list && name != "messages"
 		}
-		return err
+		return end, err
 	})
 	return b, err
+}
+
+// list reads the messages from their bracket on and returns where they end.
+func (p *parser) list(b *body, raw []byte, at int) (int, error) {
+	known := p.last.common(raw[at:])
+	b.list, b.messages = true, slices.Clone(p.last.messages[:known])
+	ends, objects := slices.Clone(p.last.ends[:known]), true
+	visit := func(from, to int) error {
+		m, err := p.message(raw[from:to])
+		b.messages = append(b.messages, m)
+		if objects = objects && raw[from] == '{'; objects {
+			ends = append(ends, to-at)
+		}
+		return err
+	}
+	var end int
+	var err error
+	if known > 0 {
+		end, err = elementsAfter(raw, at+ends[known-1], visit)
+	} else {
+		end, err = elements(raw, at, visit)
+	}
+	if err == nil {
+		p.last = tape{raw[at:end:end], ends, b.messages[:len(ends):len(ends)]}
+	}
+	return end, err
 }
 
 func (p *parser) value(raw []byte) (*node, error) {
@@ -96,9 +143,9 @@ func (p *parser) value(raw []byte) (*node, error) {
 	return n, nil
 }
 
-func (p *parser) head(name string, raw []byte, read func(*node) *head) (*head, error) {
-	key := name + string(raw)
-	if h := p.heads[key]; h != nil {
+// head reads tools or system; seen is a map of this parser, which may be replaced on the way.
+func (p *parser) head(seen *map[string]*head, raw []byte, read func(*node) *head) (*head, error) {
+	if h := (*seen)[string(raw)]; h != nil {
 		return h, nil
 	}
 	if err := p.room(raw); err != nil {
@@ -109,7 +156,7 @@ func (p *parser) head(name string, raw []byte, read func(*node) *head) (*head, e
 		return nil, err
 	}
 	h := read(n)
-	p.heads[key] = h
+	(*seen)[string(raw)] = h
 	return h, nil
 }
 

@@ -6,6 +6,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
 )
 
 // TestParserForgets: a parser keeps no more than it may, and what it says does not depend on what it keeps.
@@ -25,9 +30,32 @@ func TestParserForgets(t *testing.T) {
 	if _, err := p.parse(conv(modern, `"metadata":{"n":1},`, user(hi), user(sized("new", 50)))); err != nil {
 		t.Fatal(err)
 	}
-	if p.size > len(body)+300 || len(p.heads) > 0 {
-		t.Errorf("%d bytes are kept, %d tools and systems", p.size, len(p.heads))
+	if p.size > len(body)+300 || len(p.tools)+len(p.systems) > 0 {
+		t.Errorf("%d bytes are kept, %d tools and systems", p.size, len(p.tools)+len(p.systems))
 	}
+}
+
+// TestTape: what a parser makes of a body does not depend on the body before it, however much they have in common.
+func TestTape(t *testing.T) {
+	list := func(t *rapid.T) string {
+		return rapid.SampledFrom([]string{"[", "[ "}).Draw(t, "open") + strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{
+			user(hi), user(hi) + " ", assistant(hi), "1", "12", `"a"`, "[]", `{}`, "{", "",
+		}), 0, 4).Draw(t, "messages"), ",") + rapid.SampledFrom([]string{"]", "]]", "", "2]"}).Draw(t, "close")
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		used := newParser()
+		for range 6 {
+			body := []byte(`{"messages":` + list(t) + `}`)
+			got, gotErr := used.parse(body)
+			want, wantErr := newParser().parse(body)
+			if !errors.Is(gotErr, wantErr) || (gotErr == nil) != json.Valid(body) {
+				t.Fatalf("%s: %v, a new parser says %v", body, gotErr, wantErr)
+			}
+			if gotErr == nil && !cmp.Equal(got.messages, want.messages, cmpopts.EquateEmpty(), cmp.AllowUnexported(message{}, block{}, mark{}, flaw{})) {
+				t.Fatalf("%s: read otherwise after another body", body)
+			}
+		}
+	})
 }
 
 // TestSplit: a document is cut where its grammar says, and nothing else is taken for one.
@@ -37,9 +65,13 @@ func TestSplit(t *testing.T) {
 		`{"a\u0062":"\\\"","":-1.5e3}`: `ab="\\\"" =-1.5e3`,
 	} {
 		var got []string
-		err := members([]byte(raw), func(name string, value []byte) error {
-			got = append(got, name+"="+string(value))
-			return sound(value)
+		err := members([]byte(raw), func(name string, at int) (int, error) {
+			end, err := skip([]byte(raw), at)
+			if err != nil {
+				return 0, err
+			}
+			got = append(got, name+"="+raw[at:end])
+			return end, sound([]byte(raw[at:end]))
 		})
 		if err != nil || strings.Join(got, " ") != want {
 			t.Errorf("%s: %v, %v", raw, got, err)
@@ -49,7 +81,13 @@ func TestSplit(t *testing.T) {
 		``, ` `, `{`, `{"a"`, `{"a":`, `{"a":}`, `{"a":1`, `{"a":1,`, `{"a":1,}`, `{,}`, `{"a" 1}`, `{a:1}`, `{1:1}`, `{"a":1}}`, `{"a":1}x`,
 		`{"a":"x}`, `{"a":[1}`, `{"a":1]`, `{"a\x":1}`, `{"a":1 "b":2}`, `{[]:1}`, `[1]`,
 	} {
-		if err := members([]byte(raw), func(_ string, value []byte) error { return sound(value) }); err == nil {
+		if err := members([]byte(raw), func(_ string, at int) (int, error) {
+			end, err := skip([]byte(raw), at)
+			if err != nil {
+				return 0, err
+			}
+			return end, sound([]byte(raw[at:end]))
+		}); err == nil {
 			t.Errorf("%s is taken for an object", raw)
 		}
 		if json.Valid([]byte(raw)) && raw != `[1]` {
@@ -57,7 +95,7 @@ func TestSplit(t *testing.T) {
 		}
 	}
 	stop := errors.New("stop")
-	if err := elements([]byte(`[1,2]`), func([]byte) error { return stop }); !errors.Is(err, stop) {
+	if _, err := elements([]byte(`[1,2]`), 0, func(int, int) error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -71,6 +109,34 @@ func body10k(n int) []byte {
 	}
 	messages = append(messages, assistant(hi), user(sized("end", 10, mark5m)))
 	return conv(modern, `"system":[`+sized("s", 300, mark5m)+`],`, messages...)
+}
+
+// BenchmarkResent is the price of one request in process in a conversation of about 1 MB that grows turn by turn, each turn
+// sending all of it again: go test -run XXX -bench Resent -benchmem ./internal/simprovider.
+func BenchmarkResent(b *testing.B) {
+	text := strings.Repeat(`func f(a \"string\") {\n\treturn \"é\"\n}\n`, 60)
+	turn := func(n int, marker string) string {
+		id := fmt.Sprint("toolu_", n)
+		return user(hi) + "," + assistant(use(id)) + "," +
+			user(fmt.Sprintf(`{"type":"tool_result","tool_use_id":%q,"content":"%s"%s}`, id, text, marker))
+	}
+	var turns []string
+	for size := 0; size < 1<<20; size += len(turns[len(turns)-1]) {
+		turns = append(turns, turn(len(turns), ""))
+	}
+	s, at, first := New(Options{NoLog: true}), start, len(turns)
+	b.ReportAllocs()
+	for b.Loop() {
+		b.StopTimer()
+		if len(turns) > first+100 {
+			turns = turns[:first]
+		}
+		body := conv(modern, `"system":"You are an agent.",`, strings.Join(turns, ","), turn(len(turns), mark5m))
+		turns, at = append(turns, turn(len(turns), "")), at.Add(10*time.Second)
+		b.SetBytes(int64(len(body)))
+		b.StartTimer()
+		must(b, s, body, nil, at)
+	}
 }
 
 // BenchmarkCall is the price of one request in process: of a body seen before, and of one with a new message.

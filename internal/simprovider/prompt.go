@@ -9,10 +9,13 @@ import (
 // prompt is the value sequence that the model is given: tools → system → messages, without what is dropped from it.
 type prompt struct {
 	blocks   []*block
+	values   []digest // of each block, with the deferred tools that it brings in
 	prefix   []digest // of the prompt through each block
 	size     []int    // tokens of the prompt through each block
 	position []int    // of each block: a run of tool_use, or of tool_result, is one position
 	marks    []point  // breakpoints, in order
+	tools    int      // blocks of tools
+	system   int      // blocks of system
 
 	bound   digest   // content through the last block as signatures bind to it: thinking is not part of it
 	thought []digest // the thinking blocks in the prompt
@@ -59,7 +62,10 @@ func (s *Sim) prompt(r *request) (*prompt, *Error) {
 	for _, m := range r.messages {
 		n += len(m.blocks)
 	}
-	p := &prompt{blocks: make([]*block, 0, n), prefix: make([]digest, 0, n), size: make([]int, 0, n), position: make([]int, 0, n)}
+	p := &prompt{
+		blocks: make([]*block, 0, n), values: make([]digest, 0, n), prefix: make([]digest, 0, n), size: make([]int, 0, n),
+		position: make([]int, 0, n),
+	}
 	b := &builder{prompt: p, sim: s, r: r, area: inTools, latest: r.latestAssistant(), deferred: map[string]*block{}}
 	b.chain = sum([]byte("model " + r.model))
 	for _, t := range r.tools {
@@ -94,13 +100,21 @@ func (b *builder) add(x *block, at place) {
 		}
 	}
 	b.extend(x)
-	size += x.tokens
+	value := x.value
+	size += b.sim.tokens(x.chars)
 	for _, name := range x.refs { // a tool that was deferred enters the prompt where it is named
 		if t := b.deferred[name]; t != nil {
 			b.extend(t)
-			size += t.tokens
+			value = value.step(t.value)
+			size += b.sim.tokens(t.chars)
 			delete(b.deferred, name)
 		}
+	}
+	switch at.msg {
+	case inTools:
+		b.tools++
+	case inSystem:
+		b.system++
 	}
 	switch {
 	case x.mark != nil:
@@ -109,6 +123,7 @@ func (b *builder) add(x *block, at place) {
 		b.marks = append(b.marks, point{len(b.blocks), b.r.auto.ttl})
 	}
 	b.blocks = append(b.blocks, x)
+	b.values = append(b.values, value)
 	b.prefix = append(b.prefix, b.chain)
 	b.size = append(b.size, size)
 	b.position = append(b.position, position)

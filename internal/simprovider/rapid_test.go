@@ -171,9 +171,14 @@ func (c *naive) call(list []cell, at, first time.Time) Usage {
 
 func (c *naive) mark(list []cell, i int, below bool, base *naiveEntry, at, first time.Time) {
 	e, ttl := c.find(list, i), list[i].ttl
+	if c.policy.NoLift && base != nil {
+		ttl = min(ttl, base.ttl)
+	}
 	if e != nil && e.alive(at) {
-		if !below || c.policy.Upgrade {
+		if !below {
 			e.ttl = max(e.ttl, ttl)
+		} else if c.policy.Upgrade {
+			e.ttl = max(e.ttl, list[i].ttl)
 		}
 		if !below {
 			if at.After(e.start) {
@@ -187,9 +192,6 @@ func (c *naive) mark(list []cell, i int, below bool, base *naiveEntry, at, first
 	}
 	if below && c.policy.SkipBelow {
 		return
-	}
-	if c.policy.NoLift && !below && base != nil {
-		ttl = min(ttl, base.ttl)
 	}
 	c.entries = slices.DeleteFunc(c.entries, func(o *naiveEntry) bool { return o == e })
 	values := make([]string, i+1)

@@ -39,6 +39,14 @@ func shapeRefusals() []refusal {
 			message: "The request body is not valid JSON: str is not valid UTF-8",
 		},
 		{
+			name: "a text not UTF-8", body: []byte("\"\xa2\""),
+			message: "The request body is not valid JSON: str is not valid UTF-8",
+		},
+		{
+			name: "name not UTF-8", body: conv(modern, "\"\xff\":1,", one),
+			message: "The request body is not valid JSON: str is not valid UTF-8",
+		},
+		{
 			name: "too deep", body: conv(modern, `"metadata":`+strings.Repeat("[", 1100)+strings.Repeat("]", 1100)+",", one),
 			message: "The request body is not valid JSON: recursion limit exceeded",
 		},
@@ -106,10 +114,6 @@ func shapeRefusals() []refusal {
 		},
 		{name: "system no list", body: conv(modern, `"system":7,`, one), message: "system: Input should be a valid list"},
 		{name: "thread without beta", body: conv(modern, `"thread":{"type":"create"},`, one), message: "thread: Extra inputs are not permitted"},
-		{
-			name: "thread", body: conv(modern, `"thread":{"type":"create"},`, one), header: http.Header{"Anthropic-Beta": {"a, " + betaThreads}},
-			message: "thread: message threads are not available for this request. Send the whole conversation.",
-		},
 		{
 			name: "block_binding without beta", body: conv(binding, `"thinking":{"type":"adaptive","block_binding":{}},`, one),
 			message: "thinking.adaptive.block_binding: Extra inputs are not permitted",

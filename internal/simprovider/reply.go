@@ -30,8 +30,10 @@ type Result struct {
 	Usage           Usage
 	Prompt          int // tokens of the prompt
 	Transformations []Transformation
-	Stream          bool      // the request asked for a stream
-	First           time.Time // when the first byte leaves
+	Diagnosed       bool       // the request asked for a diagnosis
+	Miss            *CacheMiss // what the diagnosis found; nil if nothing was missed
+	Stream          bool       // the request asked for a stream
+	First           time.Time  // when the first byte leaves
 }
 
 // reply is what the model says.
@@ -83,7 +85,7 @@ func (s *Sim) reply(r *request, p *prompt, script string) (*reply, error) {
 				s.opened[b.id] = true
 			}
 		}
-		out.tokens += b.tokens
+		out.tokens += s.tokens(b.chars)
 		out.content = append(out.content, kid.json(nil))
 	}
 	return out, nil
@@ -153,6 +155,7 @@ type wireMessage struct {
 	StopSequence    *string           `json:"stop_sequence"`
 	Usage           wireUsage         `json:"usage"`
 	Transformations []Transformation  `json:"input_transformations,omitempty"`
+	Diagnostics     json.RawMessage   `json:"diagnostics,omitempty"`
 }
 
 func (r *Result) wire() wireMessage {
@@ -162,6 +165,21 @@ func (r *Result) wire() wireMessage {
 	}
 	return wireMessage{
 		ID: r.ID, Type: "message", Role: "assistant", Model: r.Model, Content: content, StopReason: &r.StopReason,
-		Usage: r.Usage.wire(), Transformations: r.Transformations,
+		Usage: r.Usage.wire(), Transformations: r.Transformations, Diagnostics: r.diagnostics(),
 	}
+}
+
+// diagnostics is the member of that name: missing if the request did not ask, null if nothing was missed.
+func (r *Result) diagnostics() json.RawMessage {
+	if !r.Diagnosed {
+		return nil
+	}
+	if r.Miss == nil {
+		return json.RawMessage("null")
+	}
+	b, err := json.Marshal(map[string]*CacheMiss{"cache_miss_reason": r.Miss})
+	if err != nil { // a miss always marshals; null keeps the document valid
+		return json.RawMessage("null")
+	}
+	return b
 }

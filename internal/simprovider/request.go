@@ -38,7 +38,10 @@ type request struct {
 	auto     *mark  // automatic caching: the breakpoint of the top level
 	head     []byte // parameters that a cached system prompt depends on
 	tail     []byte // parameters that cached messages depend on
+	rest     []byte // further parameters that a diagnosis compares
 	none     bool   // max_tokens is 0: only the cache is written
+	thread   *thread
+	diagnose diagnosis
 
 	dropBlock bool // thinking that is bound to another prefix is to be dropped
 	asks      bool // the request says what is to happen with such thinking
@@ -65,6 +68,7 @@ func shape(b *body, beta func(string) bool, counting bool) (*request, *Error) {
 		func(b *body) *Error { return r.readModel(b, counting) },
 		func(b *body) *Error { return r.readThinking(b, beta) },
 		func(b *body) *Error { return r.readCaching(b) },
+		r.readDiagnostics,
 		r.readMessages,
 		func(b *body) *Error { return r.checkBetas(b, beta) },
 	} {
@@ -109,14 +113,6 @@ func (r *request) readModel(b *body, counting bool) *Error {
 }
 
 func (r *request) readThinking(b *body, beta func(string) bool) *Error {
-	if b.values["thread"] != nil {
-		if !beta(betaThreads) {
-			return refuse("thread: %s", extra)
-		}
-		f := refuse("thread: message threads are not available for this request. Send the whole conversation.")
-		f.Details = map[string]string{"error_code": "thread_unsupported_request"}
-		return f
-	}
 	thinking := b.values["thinking"]
 	if thinking == nil {
 		return nil
@@ -206,6 +202,8 @@ func (r *request) parameters(b *body) {
 		}
 	}
 	add(&r.head, "speed", b.values["speed"])
+	add(&r.rest, "context_management", b.values["context_management"])
+	add(&r.rest, "output_format", b.values["output_format"])
 	if choice := b.values["tool_choice"]; choice != nil {
 		if kind, _ := choice.str("type"); kind != "auto" || len(choice.names) > 1 {
 			add(&r.tail, "tool_choice", choice)

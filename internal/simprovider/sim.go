@@ -9,8 +9,18 @@
 //
 // Left out of the prompt are Claude Code's attribution block in system and tools with defer_loading, until a tool_reference
 // names them. A token is 3.6 characters of the names, strings and literals in a block, rounded up per block; an image
-// weighs 6000 characters. Not modelled are server-side context editing and compaction, message threads (refused as the
-// provider refuses what it cannot thread), and that old models forget thinking at a new user turn.
+// weighs 6000 characters. Not modelled are server-side context editing and compaction, and that old models forget thinking
+// at a new user turn.
+//
+// A message thread (member thread, behind its beta) keeps a conversation for five minutes after its last answer; its
+// continuations are checked, billed and cached as the whole conversation. A request with the member diagnostics is told by
+// how it differs from the one whose answer it names: the answer, and message_start of a stream, has
+//
+//	"diagnostics": null                                  nothing was missed, or no answer was named
+//	"diagnostics": {"cache_miss_reason": {"type": "messages_changed", "cache_missed_input_tokens": 1200}}
+//
+// and no such member where the request had none. Only requests with the member can be named later. A diagnosis is never
+// pending. [Units] and [Bill] say what a request costs.
 //
 // [Sim] is the server; [Sim.Call] is one request without HTTP. Time comes with the request: from Options.Now, or from the
 // header x-sim-now. Further headers steer one request:
@@ -20,14 +30,19 @@
 //	x-sim-reply   JSON list of the content blocks to answer; ids that are missing are made, and so are signatures
 //	              that do not begin with "tidemark-sim."
 //	x-sim-delay   time to the first byte, at most 5s; the cache entries that the request writes can be read from then on
+//	x-sim-pieces  write the answer in pieces of so many bytes, each flushed (HTTP only)
 //
-// A Sim is safe for concurrent use. Bodies are kept and must not be changed after a call.
+// Over HTTP answers are compressed as Accept-Encoding asks (gzip, br, zstd), streams flushed event by event.
+//
+// A Call costs about 1 ms per MB that the last body began with, 3 ms per MB of messages sent before it, and 50 ms per MB of new
+// ones. A Sim is safe for concurrent use. Bodies are kept and must not be changed after a call.
 package simprovider
 
 import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -39,7 +54,14 @@ type Options struct {
 	Now        func() time.Time // clock of requests without x-sim-now; nil is the wall clock
 	Policy     Policy           // what the provider leaves open
 	OldAccount bool             // the account is older than prefix binding: on most models it is told, not refused
+	NoThreads  bool             // the account has no message threads: they are refused as unsupported
+	NoLog      bool             // keep no log: bodies are not held, and Requests is empty
+
+	// CharsPerToken is how many characters make a token, to fit a recorded session; 0 or less is 3.6.
+	CharsPerToken float64
 }
+
+const defaultCharsPerToken = 3.6
 
 // Sim simulates the provider for any number of workspaces; an API key names a workspace.
 type Sim struct {
@@ -47,9 +69,11 @@ type Sim struct {
 
 	mu       sync.Mutex
 	parser   *parser
-	spaces   map[string]workspace
+	spaces   map[string]*workspace
 	issued   map[string]issue // by signature
 	opened   map[string]bool  // tool_use ids of answers that began with thinking
+	threads  *shelf[*thread]
+	prints   *shelf[*fingerprint]
 	log      journal
 	requests int // so far; ids are made of it
 }
@@ -59,17 +83,21 @@ func New(opts Options) *Sim {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
+	if opts.CharsPerToken <= 0 {
+		opts.CharsPerToken = defaultCharsPerToken
+	}
 	s := &Sim{opts: opts}
 	s.Reset()
 	return s
 }
 
-// Reset forgets everything: cache, signatures and log. Ids stay unique.
+// Reset forgets everything: cache, signatures, threads, fingerprints and log. Ids stay unique.
 func (s *Sim) Reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.parser = newParser()
-	s.spaces, s.issued, s.opened = map[string]workspace{}, map[string]issue{}, map[string]bool{}
+	s.spaces, s.issued, s.opened = map[string]*workspace{}, map[string]issue{}, map[string]bool{}
+	s.threads, s.prints = newShelf[*thread](keptThreads), newShelf[*fingerprint](keptBlocks)
 	s.log = journal{}
 }
 
@@ -85,6 +113,7 @@ const (
 	headerStatus = "X-Sim-Status"
 	headerReply  = "X-Sim-Reply"
 	headerDelay  = "X-Sim-Delay"
+	headerPieces = "X-Sim-Pieces"
 )
 
 // Paths of the API.
@@ -108,7 +137,7 @@ func (s *Sim) serve(path string, body []byte, h http.Header, at time.Time) Resul
 	if err := s.answer(&res, path, body, h, at); err != nil {
 		res = Result{Status: err.Status, Err: err, ID: res.ID, Model: res.Model, First: res.First}
 	}
-	s.log.add(s.received(res, path, body, h, at))
+	s.record(&res, path, body, h, at)
 	return res
 }
 
@@ -122,7 +151,7 @@ func (s *Sim) answer(res *Result, path string, body []byte, h http.Header, at ti
 	if f := scripted(h); f != nil {
 		return f
 	}
-	r, f := s.read(path, body, h)
+	r, f := s.read(path, body, h, at)
 	if f != nil {
 		return f
 	}
@@ -146,12 +175,20 @@ func (s *Sim) answer(res *Result, path string, body []byte, h http.Header, at ti
 		return refuse("%s: %v", headerReply, err)
 	}
 	res.Usage = s.space(h).call(p, r.facts.minimum, s.opts.Policy, at, res.First)
+	if r.diagnose.wanted {
+		res.Diagnosed, res.Miss = true, s.diagnose(r, fingerprintOf(r, p, res.Usage, h), res.ID, at)
+	}
 	res.Content, res.StopReason, res.Usage.Output = reply.content, reply.stop, reply.tokens
+	if r.thread != nil {
+		if err := s.keep(r, res); err != nil {
+			return refuse("%s: %v", headerReply, err)
+		}
+	}
 	return nil
 }
 
-// read parses and checks a body.
-func (s *Sim) read(path string, body []byte, h http.Header) (*request, *Error) {
+// read parses and checks a body that arrives at the time at.
+func (s *Sim) read(path string, body []byte, h http.Header, at time.Time) (*request, *Error) {
 	if len(body) > maxBody {
 		return nil, &Error{Status: 413, Type: "request_too_large", Message: "Request exceeds the maximum size"}
 	}
@@ -160,14 +197,21 @@ func (s *Sim) read(path string, body []byte, h http.Header) (*request, *Error) {
 	}
 	parsed, err := s.parser.parse(body)
 	if err != nil {
-		if errors.Is(err, errSyntax) && !startsObject(body) && sound(body) == nil {
-			return nil, refuse(notObject)
+		if errors.Is(err, errSyntax) && !startsObject(body) {
+			if err = sound(body); err == nil {
+				return nil, refuse(notObject)
+			}
 		}
 		return nil, invalidJSON(err)
+	}
+	thread, f := s.thread(parsed, h, at)
+	if f != nil {
+		return nil, f
 	}
 	beta := func(name string) bool { return hasBeta(h, name) }
 	r, f := shape(parsed, beta, path == pathCount)
 	if f == nil {
+		r.thread = thread
 		f = r.check()
 	}
 	return r, f
@@ -180,15 +224,20 @@ func startsObject(body []byte) bool {
 
 func invalidJSON(err error) *Error { return refuse("The request body is not valid JSON: %v", err) }
 
-func hasBeta(h http.Header, name string) bool {
+func hasBeta(h http.Header, name string) bool { return slices.Contains(betas(h), name) }
+
+// betas returns the set of betas that a request names, sorted.
+func betas(h http.Header) []string {
+	var out []string
 	for _, line := range h.Values("Anthropic-Beta") {
 		for beta := range strings.SplitSeq(line, ",") {
-			if strings.TrimSpace(beta) == name {
-				return true
+			if beta = strings.TrimSpace(beta); beta != "" {
+				out = append(out, beta)
 			}
 		}
 	}
-	return false
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 func delayOf(h http.Header) (time.Duration, error) {
@@ -235,26 +284,30 @@ func scripted(h http.Header) *Error {
 	return e
 }
 
-// space is the workspace that the request's API key names.
-func (s *Sim) space(h http.Header) workspace {
-	key := h.Get("X-Api-Key")
-	if key == "" {
-		key = strings.TrimPrefix(h.Get("Authorization"), "Bearer ")
+func apiKey(h http.Header) string {
+	if key := h.Get("X-Api-Key"); key != "" {
+		return key
 	}
+	return strings.TrimPrefix(h.Get("Authorization"), "Bearer ")
+}
+
+// space is the workspace that the request's API key names.
+func (s *Sim) space(h http.Header) *workspace {
+	key := apiKey(h)
 	if s.spaces[key] == nil {
-		s.spaces[key] = workspace{}
+		s.spaces[key] = &workspace{entries: map[digest]*entry{}}
 	}
 	return s.spaces[key]
 }
 
 // Cached returns how many tokens a request with this body would read from the cache then, in the workspace where it would
-// read most; 0 if the body would be refused. It changes nothing.
+// read most; 0 if the body would be refused or continues a thread. It changes nothing.
 func (s *Sim) Cached(body []byte, at time.Time) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	every := http.Header{"Anthropic-Beta": {betaBinding, betaScope}}
-	r, f := s.read(pathMessages, body, every)
-	if f != nil {
+	every := http.Header{"Anthropic-Beta": {betaBinding, betaScope, betaThreads}}
+	r, f := s.read(pathMessages, body, every, at)
+	if f != nil || r.thread != nil && r.thread.previous != nil {
 		return 0
 	}
 	p, f := s.prompt(r)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strconv"
+	"unicode/utf8"
 )
 
 // maxDepth is how deep a body may nest.
@@ -17,65 +18,92 @@ var (
 	errSurrogate = errors.New("no low surrogate in string")
 )
 
-// members calls visit for every member of the object that raw is, in order, with the raw bytes of its value.
+// members calls visit for every member of the object that raw is, in order, with the place where its value starts; visit
+// returns where the value ends.
 //
 // Only the object's own grammar is checked here, so that values seen before need no second look: raw is valid JSON iff
 // members succeeds and every value is sound.
-func members(raw []byte, visit func(name string, value []byte) error) error {
-	return split(raw, '{', visit)
-}
-
-// elements does for an array what members does for an object.
-func elements(raw []byte, visit func(value []byte) error) error {
-	return split(raw, '[', func(_ string, value []byte) error { return visit(value) })
-}
-
-func split(raw []byte, open byte, visit func(string, []byte) error) error {
-	at := blank(raw, 0)
-	if at == len(raw) || raw[at] != open {
+func members(raw []byte, visit func(name string, at int) (int, error)) error {
+	end, err := split(raw, blank(raw, 0), '{', visit)
+	if err == nil && blank(raw, end) != len(raw) {
 		return errSyntax
+	}
+	return err
+}
+
+// elements calls visit with the bounds of every element of an array, and returns where the array ends.
+func elements(raw []byte, at int, visit func(at, end int) error) (int, error) {
+	return split(raw, at, '[', element(raw, visit))
+}
+
+// elementsAfter does the same for the rest of an array, behind the element that ends at end.
+func elementsAfter(raw []byte, end int, visit func(at, end int) error) (int, error) {
+	at, closed, err := next(raw, end, '[')
+	if closed || err != nil {
+		return at, err
+	}
+	return each(raw, at, '[', element(raw, visit))
+}
+
+func element(raw []byte, visit func(at, end int) error) func(string, int) (int, error) {
+	return func(_ string, at int) (int, error) {
+		end, err := skip(raw, at)
+		if err != nil {
+			return 0, err
+		}
+		return end, visit(at, end)
+	}
+}
+
+func split(raw []byte, at int, open byte, visit func(string, int) (int, error)) (int, error) {
+	if at == len(raw) || raw[at] != open {
+		return 0, errSyntax
 	}
 	at = blank(raw, at+1)
 	if at < len(raw) && raw[at] == open+2 {
-		return finish(raw, at+1)
+		return at + 1, nil
 	}
+	return each(raw, at, open, visit)
+}
+
+// each visits the members or elements from the one at that place on.
+func each(raw []byte, at int, open byte, visit func(string, int) (int, error)) (int, error) {
 	for {
 		name := ""
 		if open == '{' {
 			end, err := skip(raw, at)
 			if err != nil || raw[at] != '"' || json.Unmarshal(raw[at:end], &name) != nil {
-				return errSyntax
+				return 0, errSyntax
+			}
+			if !utf8.Valid(raw[at:end]) {
+				return 0, errUTF8
 			}
 			if at = blank(raw, end); at == len(raw) || raw[at] != ':' {
-				return errSyntax
+				return 0, errSyntax
 			}
 			at = blank(raw, at+1)
 		}
-		end, err := skip(raw, at)
+		end, err := visit(name, at)
 		if err != nil {
-			return err
+			return 0, err
 		}
-		if err := visit(name, raw[at:end]); err != nil {
-			return err
+		var closed bool
+		if at, closed, err = next(raw, end, open); closed || err != nil {
+			return at, err
 		}
-		if at = blank(raw, end); at == len(raw) {
-			return errSyntax
-		}
-		if raw[at] == open+2 {
-			return finish(raw, at+1)
-		}
-		if raw[at] != ',' {
-			return errSyntax
-		}
-		at = blank(raw, at+1)
 	}
 }
 
-func finish(raw []byte, at int) error {
-	if blank(raw, at) != len(raw) {
-		return errSyntax
+// next returns where the value behind the one that ends at end starts, or where the group ends that it closes.
+func next(raw []byte, end int, open byte) (at int, closed bool, err error) {
+	at = blank(raw, end)
+	switch {
+	case at < len(raw) && raw[at] == open+2:
+		return at + 1, true, nil
+	case at < len(raw) && raw[at] == ',':
+		return blank(raw, at+1), false, nil
 	}
-	return nil
+	return 0, false, errSyntax
 }
 
 func blank(raw []byte, at int) int {
@@ -143,8 +171,11 @@ func skipString(raw []byte, at int) (int, error) {
 	}
 }
 
-// sound checks that raw is valid JSON without a lone surrogate, which the provider's parser refuses.
+// sound checks that raw is valid JSON in UTF-8 without a lone surrogate, which the provider's parser refuses.
 func sound(raw []byte) error {
+	if !utf8.Valid(raw) {
+		return errUTF8
+	}
 	if !json.Valid(raw) {
 		return errSyntax
 	}

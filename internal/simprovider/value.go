@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -230,8 +231,10 @@ func (n *node) chars() int {
 	return total
 }
 
-// tokens is the simulator's fixed measure: characters / 3.6, rounded up, at least 1.
-func tokens(chars int) int { return max(1, (chars*10+35)/36) }
+// tokens is the simulator's measure of a block, at least 1.
+func (s *Sim) tokens(chars int) int {
+	return max(1, int(math.Ceil(float64(chars)/s.opts.CharsPerToken)))
+}
 
 // each visits the node and everything in it.
 func (n *node) each(visit func(*node)) {

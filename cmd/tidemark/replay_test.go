@@ -1,0 +1,63 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestReplayScripts runs testdata/replay, where scene.json is a recorded session.
+func TestReplayScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/replay",
+		Setup: func(e *testscript.Env) error {
+			return os.WriteFile(filepath.Join(e.WorkDir, "scene.json"), scene(t), 0o600)
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": cmdExits},
+	})
+}
+
+// scene is a session that reads two files, edits the first, pauses for half an hour and goes on.
+func scene(t *testing.T) []byte {
+	t.Helper()
+	at := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
+	var messages []any
+	var ts []string
+	add := func(role string, content map[string]any) {
+		messages = append(messages, map[string]any{"role": role, "content": []any{content}})
+		ts = append(ts, at.Format(time.RFC3339))
+		at = at.Add(10 * time.Second)
+	}
+	say := func(role, words string) { add(role, map[string]any{"type": "text", "text": words}) }
+	calls := 0
+	call := func(tool string, input map[string]any, result string) {
+		calls++
+		id := fmt.Sprintf("toolu_%d", calls)
+		add("assistant", map[string]any{"type": "tool_use", "id": id, "name": tool, "input": input})
+		add("user", map[string]any{"type": "tool_result", "tool_use_id": id, "content": result})
+	}
+	file := strings.Repeat("a line of words that say nothing of interest\n", 700)
+	say("user", "Please look at the code.")
+	call("Read", map[string]any{"file_path": "/src/one.go"}, file)
+	call("Read", map[string]any{"file_path": "/src/two.go"}, file)
+	call("Edit", map[string]any{"file_path": "/src/one.go", "old_string": "a", "new_string": "b"}, "The file was updated.")
+	at = at.Add(30 * time.Minute)
+	say("user", "Go on.")
+	for i := range 3 {
+		call("Bash", map[string]any{"command": "make"}, fmt.Sprintf("step %d is done", i))
+	}
+	say("assistant", "Done.")
+	raw, err := json.Marshal(map[string]any{
+		"id": "scene", "api": "anthropic", "model": "claude-opus-4-5", "messages": messages, "ts": ts, "usage": []any{},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}

@@ -1,0 +1,96 @@
+package replay
+
+import (
+	"bytes"
+
+	"github.com/tidemark-dev/tidemark/pipeline"
+)
+
+// Reuse says how much of what was removed the recorded conversation used again later. The model of the recording saw
+// everything, so this says what it would have missed, not what it would have done.
+type Reuse struct {
+	Removed    int     `json:"removed"`       // results
+	Tokens     int     `json:"tokens"`        // of them, estimated
+	Reread     int     `json:"reread"`        // results whose file was read again after the removal
+	Referenced int     `json:"referenced"`    // results that had introduced an identifier that the model used after the removal, when it stood nowhere else in what was forwarded
+	Again      int     `json:"again"`         // results with either
+	Penalty    float64 `json:"penalty_units"` // if each reference had cost one call more that brings the result back
+}
+
+func (r *Reuse) join(o *Reuse) {
+	r.Removed += o.Removed
+	r.Tokens += o.Tokens
+	r.Reread += o.Reread
+	r.Referenced += o.Referenced
+	r.Again += o.Again
+	r.Penalty += o.Penalty
+}
+
+// extraCall is the price of a call's output in units: 150 tokens at five times the price of input.
+const extraCall = 750
+
+// reuse follows the removals of one policy through a session.
+type reuse struct {
+	story  *story
+	result Reuse
+	gone   map[string]*removal // by call
+	sent   map[string][]byte   // by conversation: what was forwarded last
+	missed []*removal          // referenced in this request for the first time
+}
+
+// removal is one removed result.
+type removal struct {
+	tokens             int
+	reread, referenced bool
+}
+
+func newReuse(s *story) *reuse {
+	return &reuse{story: s, gone: map[string]*removal{}, sent: map[string][]byte{}}
+}
+
+// turn looks at what the model said since the conversation's last request, and then takes note of what this one removes.
+func (u *reuse) turn(n int, lineage string, o *pipeline.Outcome, after []byte) {
+	u.missed = u.missed[:0]
+	said := u.story.said[n]
+	for call, r := range u.gone {
+		before := r.reread || r.referenced
+		if path := u.story.path[call]; !r.reread && path != "" && said.reads[path] {
+			r.reread = true
+			u.result.Reread++
+		}
+		if !r.referenced && u.references(call, &said, u.sent[lineage]) {
+			r.referenced = true
+			u.result.Referenced++
+			u.missed = append(u.missed, r)
+		}
+		if !before && (r.reread || r.referenced) {
+			u.result.Again++
+		}
+	}
+	for _, d := range o.New {
+		if !d.Hold && u.gone[d.Call] == nil {
+			u.gone[d.Call] = &removal{tokens: d.Tokens}
+			u.result.Removed++
+			u.result.Tokens += d.Tokens
+		}
+	}
+	u.sent[lineage] = after
+}
+
+// references reports whether something was used that only the result had introduced.
+func (u *reuse) references(call string, said *saying, sent []byte) bool {
+	for _, id := range u.story.introduced[call] {
+		if said.used[id] && !bytes.Contains(sent, []byte(id)) {
+			return true
+		}
+	}
+	return false
+}
+
+// paid charges the results that were missed in this request: a call that reads the whole prompt and writes the result.
+func (u *reuse) paid(model string, usage *pipeline.Usage) {
+	read, write := tokenPrices(model, usage)
+	for _, r := range u.missed {
+		u.result.Penalty += read*float64(usage.Prompt()) + write*float64(r.tokens) + extraCall
+	}
+}

@@ -1,0 +1,76 @@
+package replay
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tidemark-dev/tidemark/internal/bill"
+	"github.com/tidemark-dev/tidemark/pipeline"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata/session.svg")
+
+// drawn is a session with everything that a picture can show.
+func drawn() *Report {
+	at := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
+	u := func(read, w5m, w1h, input int) *pipeline.Usage {
+		return &pipeline.Usage{Read: read, Write5m: w5m, Write1h: w1h, Input: input}
+	}
+	return &Report{
+		Session: "a <session>", Model: "claude-opus-4-5", Policy: "lossless & more", Ratio: 0.81,
+		PassThrough: bill.Bill{Units: 123_456, USD: 0.62, Prompt: 100, Read: 50}, Bill: bill.Bill{Units: 100_000, USD: 0.5, Prompt: 100, Read: 70},
+		Turns: []Turn{
+			{At: at, Sent: u(0, 40_000, 0, 10), Paid: u(0, 40_000, 0, 10)},
+			{At: at.Add(time.Minute), Sent: u(40_000, 2000, 0, 10), Paid: u(40_000, 0, 2000, 10)},
+			{At: at.Add(20 * time.Minute), Sent: u(0, 43_000, 0, 10), Paid: u(25_000, 5000, 0, 10), Removed: 13_000, Move: "cold"},
+			{At: at.Add(21 * time.Minute), Sent: u(43_000, 900, 0, 10)},
+		},
+	}
+}
+
+func TestPicture(t *testing.T) {
+	var got bytes.Buffer
+	if err := SVG(&got, []*Report{drawn()}); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join("testdata", "session.svg")
+	if *update {
+		if os.Getenv("CI") != "" {
+			t.Fatal("goldens are not rewritten in CI")
+		}
+		if err := os.WriteFile(name, got.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got.String()); diff != "" {
+		t.Errorf("run with -update and look at the picture:\n%s", diff)
+	}
+	for d := xml.NewDecoder(&got); ; {
+		if _, err := d.Token(); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestTick(t *testing.T) {
+	for top, want := range map[int]int{1: 1, 7: 2, 40: 10, 42_000: 20_000, 166_000: 50_000} {
+		if got := tick(top, 4); got != want {
+			t.Errorf("%d: step %d, want %d", top, got, want)
+		}
+	}
+}

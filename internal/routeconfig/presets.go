@@ -1,0 +1,70 @@
+package routeconfig
+
+// Preset is a pipeline that every server has without config.
+type Preset struct {
+	Name    string
+	Summary string         // what it is for, in half a sentence
+	Reason  string         // what was measured that speaks for it or against it
+	Config  map[string]any // the route config; its pipeline is a list
+}
+
+// BuiltIn is the config that the server's default starts from: the preset default. The caller owns it.
+func BuiltIn() map[string]any {
+	return map[string]any{"pipeline": []any{"readlifecycle"}, "ttl": "auto"}
+}
+
+// Presets lists the presets (design §7), the server's built-in default first. Those that do not name a seed hold only what
+// was seen to pay, and a seed's preset has that seed's own defaults. The caller owns it.
+func Presets() []Preset {
+	return []Preset{
+		{
+			Name: defaultName, Summary: "what routes run with where neither they nor the server's config say anything",
+			Reason: "The cache levers of `lossless`, and reads of files that were modified or read again later, replaced at moments when the cache is cold anyway:" +
+				" −2.2 % of the bill of 202 sessions without the levers (−1.7 % net), 7 sessions dearer by more than 0.2 %." +
+				" Replaced the turn they become stale, the same reads cost +5.2 %.",
+			Config: BuiltIn(),
+		},
+		{
+			Name: "lossless", Summary: "cache levers alone: breakpoints change, content does not",
+			Reason: "`ttl: auto` alone: −16.8 % of the bill of 68 sessions that were billed at 5 minutes, none of them dearer by more than 1.0 %; +0.9 %" +
+				" if lifts do not do what the provider documents. `place` was not measured and stays off.",
+			Config: map[string]any{"pipeline": []any{}, "ttl": "auto"},
+		},
+		{
+			Name: "observe", Summary: "nothing changes; what the provider reports is metered and accounted for",
+			Reason: "Requests cost what they cost without tidemark: the baseline of all figures here.",
+			Config: map[string]any{"pipeline": []any{}},
+		},
+		{
+			Name: "seed-000", Summary: "readlifecycle as its original ships it, for comparison",
+			Reason: "Acts only on reads that no cache covers yet, which is 1 of 2,120 in recorded sessions: it saves next to nothing.",
+			Config: seed("readlifecycle", map[string]any{"bash_reads": false, "cold_cache": false}),
+		},
+		{
+			Name: "seed-003", Summary: "readmaturation as its original ships it, always on, for comparison",
+			Reason: "A hold of 5 turns loses below some 2,000 to 6,000 tokens a read and one of 25 turns in every case tried; these were modelled on" +
+				" growing prompts, not on recorded sessions.",
+			Config: seed("readmaturation", map[string]any{"hold": "always", "quiesce_turns": 5, "max_hold_turns": 25}),
+		},
+	}
+}
+
+// seed is a filter on its own: the originals have neither levers nor the guards that stop decisions.
+func seed(filter string, keys map[string]any) map[string]any {
+	return map[string]any{
+		"pipeline": []any{filter}, "components": map[string]any{filter: keys}, "raw_guard": false, "brake": false,
+	}
+}
+
+// presets makes named pipelines of the presets. One with a filter that the resolver does not know is not offered.
+func (r *Resolver) presets() {
+	for _, p := range Presets() {
+		if p.Name == defaultName {
+			continue
+		}
+		if route, problems := r.compile(p.Config); len(problems) == 0 {
+			route.Config.Name = p.Name
+			r.named[p.Name] = named{p.Config, route}
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package simprovider
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/zstd"
+)
+
+// expand undoes a content coding as it reads.
+func expand(t *testing.T, coding string, r io.Reader) io.Reader {
+	t.Helper()
+	var err error
+	switch coding {
+	case "gzip":
+		r, err = gzip.NewReader(r)
+	case "br":
+		r = brotli.NewReader(r)
+	case "zstd":
+		r, err = zstd.NewReader(r, zstd.WithDecoderConcurrency(1))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestCompressed: an answer says the same in every coding, whole and in pieces, as JSON, as a stream and as a refusal.
+func TestCompressed(t *testing.T) {
+	script := `[{"type":"text","text":"` + strings.Repeat("ünderstood ", 40) + `"}]`
+	for _, body := range [][]byte{
+		conv(modern, "", user(sized("a", 1100, mark5m))), conv(modern, `"stream":true,`, user(sized("a", 1100, mark5m))), []byte(`{}`),
+	} {
+		plain := ""
+		for _, coding := range []string{"identity", "gzip", "br", "zstd"} {
+			for _, piece := range []string{"", "1", "7"} {
+				s := serve(t, Options{}) // ids start anew
+				header := map[string]string{"Accept-Encoding": coding, "x-sim-reply": script}
+				if piece != "" {
+					header["x-sim-pieces"] = piece
+				}
+				res := s.do("POST", "/v1/messages", body, header)
+				if got := res.header.Get("Content-Encoding"); got != strings.TrimPrefix(coding, "identity") {
+					t.Errorf("asked for %s, got %q", coding, got)
+				}
+				got, err := io.ReadAll(expand(t, coding, bytes.NewReader(res.body)))
+				if err != nil {
+					t.Errorf("%s in pieces of %s: %v", coding, piece, err)
+				}
+				if plain == "" {
+					plain = string(got)
+				}
+				if string(got) != plain || plain == "" {
+					t.Errorf("%s in pieces of %s: %s, want %s", coding, piece, got, plain)
+				}
+			}
+		}
+	}
+}
+
+// TestFlushedByEvent: whenever a compressed stream is flushed, all events so far can be read and nothing else.
+func TestFlushedByEvent(t *testing.T) {
+	for _, coding := range []string{"identity", "gzip", "br", "zstd"} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, pathMessages, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Accept-Encoding", coding)
+		sent := &watched{ResponseRecorder: httptest.NewRecorder()}
+		sent.flushed = func(n int) {
+			got, _ := io.ReadAll(expand(t, coding, bytes.NewReader(sent.Body.Bytes()))) // it ends before its time
+			if events := strings.Count(string(got), "\n\n"); events != n || !strings.HasSuffix(string(got), "\n\n") {
+				t.Errorf("%s: %d events after %d flushes: %s", coding, events, n, got)
+			}
+		}
+		out, f := newOutlet(sent, req)
+		if f != nil {
+			t.Fatal(f)
+		}
+		res := must(t, New(Options{}), conv(modern, "", user(hi)), nil, start)
+		if stream(out, &res); sent.flushes < 6 {
+			t.Errorf("%s: %d flushes", coding, sent.flushes)
+		}
+	}
+}
+
+// watched tells of every flush.
+type watched struct {
+	*httptest.ResponseRecorder
+	flushes int
+	flushed func(n int)
+}
+
+func (w *watched) Flush() {
+	w.flushes++
+	w.flushed(w.flushes)
+}
+
+// TestNegotiate: the coding with the highest weight, of several the first.
+func TestNegotiate(t *testing.T) {
+	for accept, want := range map[string]string{
+		"": "", "gzip": "gzip", "deflate": "", "gzip, deflate, br, zstd": "gzip", "br;q=0.5, gzip;q=0.4": "br", "zstd": "zstd",
+		"gzip;q=0": "", "*": "gzip", "*;q=0, BR ; q=0.1": "br", "identity, br;q=0.9": "", "identity;q=0.1,br": "br", "gzip;q=x": "",
+		"deflate,zstd;q=1.0,br": "zstd",
+	} {
+		if got := negotiate([]string{accept}); got != want {
+			t.Errorf("%q: %q, want %q", accept, got, want)
+		}
+	}
+	s := serve(t, Options{})
+	for _, pieces := range []string{"0", "-1", "x"} {
+		res := s.do("POST", "/v1/messages", conv(modern, "", user(hi)), map[string]string{"x-sim-pieces": pieces})
+		if res.status != http.StatusBadRequest || !bytes.Contains(res.body, []byte("want a number of bytes")) {
+			t.Errorf("pieces of %s: %d %s", pieces, res.status, res.body)
+		}
+	}
+}

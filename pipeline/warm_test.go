@@ -1,0 +1,106 @@
+package pipeline_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/tidemark-dev/tidemark/filters"
+	"github.com/tidemark-dev/tidemark/filters/readlifecycle"
+	"github.com/tidemark-dev/tidemark/internal/gen"
+	"github.com/tidemark-dev/tidemark/internal/gen/gentest"
+	"github.com/tidemark-dev/tidemark/internal/simprovider"
+	"github.com/tidemark-dev/tidemark/pipeline"
+)
+
+// side is one of two worlds that see the same session.
+type side struct {
+	e    *pipeline.Engine
+	c    *pipeline.Config
+	sim  *simprovider.Sim
+	cost float64
+}
+
+func newSide(t *rapid.T, moves pipeline.Moves) *side {
+	keys := readlifecycle.Default()
+	keys.StaleAtDepth = true
+	f, err := readlifecycle.New(keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &side{
+		e: newEngine(t, true), sim: simprovider.New(simprovider.Options{}),
+		c: &pipeline.Config{Name: "warm", Filters: []filters.Filter{f}, Moves: moves},
+	}
+}
+
+// send plays one request and bills it.
+func (s *side) send(t *rapid.T, body []byte, at time.Time) *pipeline.Outcome {
+	o := s.e.Request(context.Background(), ask(body, s.c, at))
+	out := body
+	if o.Body != nil {
+		out = o.Body
+	}
+	r := s.sim.Call(out, http.Header{"X-Api-Key": {"k"}}, at)
+	if r.Status != http.StatusOK {
+		t.Fatalf("refused: %v", r.Err)
+	}
+	s.cost += simprovider.Units(r.Model, r.Usage)
+	u := r.Usage
+	s.e.Observe(context.Background(), o, &pipeline.Response{
+		Status: r.Status, Model: r.Model, Usage: &pipeline.Usage{Input: u.Input, Read: u.Read, Write5m: u.Write5m, Write1h: u.Write1h, Output: u.Output},
+	})
+	return o
+}
+
+// A warm move that fires never loses against not firing, if the session goes on for as many calls as the move counts on.
+func TestWarmMovesPay(t *testing.T) {
+	fired := 0
+	rapid.Check(t, func(t *rapid.T) {
+		moves := pipeline.Moves{
+			Warm: true, Budget: 1, MinGain: rapid.SampledFrom([]float64{0.001, 0.01, 0.05}).Draw(t, "min gain"),
+			Horizon: rapid.SampledFrom([]int{0, 20, 40}).Draw(t, "horizon"),
+		}
+		with, without := newSide(t, moves), newSide(t, pipeline.Moves{})
+		maker := gen.New(gentest.Source(t), gen.Options{Files: 2, ResultBytes: rapid.SampledFrom([]int{1500, 6000}).Draw(t, "bytes")})
+		k := maker.Conversation(3)
+		at := epoch
+		var move *pipeline.Move
+		left := 0
+		for turn := 0; turn < 24 || left > 0; turn++ {
+			body := k.Compact()
+			if without.sim.Call(body, http.Header{"X-Api-Key": {"probe"}}, at).Status != http.StatusOK {
+				return // no client would go on like this
+			}
+			o := with.send(t, body, at)
+			without.send(t, body, at)
+			switch {
+			case o.Move != nil && o.Move.Kind == pipeline.Warm:
+				if move = o.Move; move.Sum.Gain <= 0 {
+					t.Fatalf("a warm move that does not pay: %v", move.Sum)
+				}
+				left = int(move.Sum.N) - 1
+				fired++
+			case move != nil:
+				left--
+			}
+			if move != nil && left <= 0 {
+				break
+			}
+			at = at.Add(20 * time.Second)
+			maker.Turn(k)
+			k.Unmark()
+			k.Mark(gen.Short)
+		}
+		if move != nil && with.cost > without.cost {
+			t.Fatalf("bill %.0f after a warm move (%v), %.0f without", with.cost, move.Sum, without.cost)
+		}
+	})
+	if fired == 0 {
+		t.Error("no warm move ever fired")
+	}
+	t.Logf("%d warm moves", fired)
+}
