@@ -104,7 +104,7 @@ func (t *tap) described(m message) {
 	}
 	t.response.Model = u.GetModel()
 	t.response.Usage = &pipeline.Usage{
-		Input: max(0, tokens(u.GetInputTokens().GetValue())-read-write), Read: read, Write5m: write,
+		Input: max(0, tokens(u.GetInputTokens().GetValue())-read-write), Read: read, Write5m: write, Merged: true,
 		Output: tokens(u.GetOutputTokens().GetValue()),
 	}
 }

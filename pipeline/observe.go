@@ -34,6 +34,8 @@ func (e *Engine) Observe(ctx context.Context, o *Outcome, r *Response) *Observat
 	if r.Usage == nil || r.Status/100 != 2 {
 		return ob
 	}
+	r = &Response{Status: r.Status, Usage: t.split(r.Usage), Message: r.Message, Model: r.Model, Miss: r.Miss, After: r.After}
+	ob.Usage = r.Usage
 	t.judge(ob, r)
 	if t.branch == 0 {
 		return ob
@@ -49,7 +51,8 @@ func (e *Engine) Observe(ctx context.Context, o *Outcome, r *Response) *Observat
 	}
 	c := b.Clone()
 	u := r.Usage
-	c.Entries = cache.Confirm(c.Entries, t.key, t.marks, cache.Billed{Read: u.Read, Write5m: u.Write5m, Write1h: u.Write1h}, t.at)
+	c.Entries = cache.Confirm(c.Entries, t.key, t.marks,
+		cache.Billed{Read: u.Read, Write5m: u.Write5m, Write1h: u.Write1h, Minimum: t.price.Minimum}, t.at)
 	if t.main {
 		t.learn(&c.Ledger, r, ob)
 	}
@@ -57,6 +60,25 @@ func (e *Engine) Observe(ctx context.Context, o *Outcome, r *Response) *Observat
 	t.sess.dirty[c.ID] = true
 	e.markDirty(t.sess)
 	return ob
+}
+
+// split tells one-hour writes from five-minute ones where nobody did, by the breakpoints: what lies between the hit and the last
+// one that asks for an hour is written for an hour.
+func (t *sent) split(u *Usage) *Usage {
+	through := u.Read + u.Write5m
+	if !u.Merged || t.worlds.tail == 0 {
+		return u
+	}
+	long := int32(0)
+	for _, m := range t.marks {
+		if m.TTL >= cache.Long {
+			long = max(long, m.Weight)
+		}
+	}
+	s := *u
+	s.Write1h = min(max(0, int(float64(through)*float64(long)/float64(t.worlds.tail))-u.Read), u.Write5m)
+	s.Write5m, s.Merged = u.Write5m-s.Write1h, false
+	return &s
 }
 
 // judge compares the provider's numbers with what was expected.

@@ -9,6 +9,7 @@ type Usage struct {
 	Write5m int
 	Write1h int
 	Output  int
+	Merged  bool // nobody told the two lifetimes apart: all that was written stands in Write5m
 }
 
 // Prompt is the number of tokens of the whole prompt.

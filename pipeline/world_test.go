@@ -321,10 +321,17 @@ func (w *world) send(ev *simagent.Event) {
 		}
 		lost = min(lost, w.lost)
 	}
+	if lost > 0 && lost < uncached && after.Prompt < 2*uncached && o.Replays > 0 {
+		w.excused++ // after a rewind to so few messages that what is left is too small to be cached
+		return
+	}
 	if lost > 0 && !declared && w.held == 0 {
 		w.lose("read loss", "%d more tokens uncached than without tidemark (kind %v, gate %q)", lost, o.Kind, o.Gate)
 	}
 }
+
+// uncached is the largest of the minima below which providers cache nothing, in tokens.
+const uncached = 4096
 
 // replayed is what would have been sent without the move: the outbound with this request's new markers taken back.
 func (w *world) replayed(o *pipeline.Outcome) []byte {

@@ -237,6 +237,10 @@ func (p *pass) frontier() (seq int32, doubtful bool) {
 	if cell <= 0 || !ok {
 		return -1, true
 	}
+	// What a marker of the client's would have written is missed when the client rewinds: a bridge must be worth that.
+	if gain := p.scale.at[cell] - p.survivors()(cell); gain < p.scale.total/4 {
+		doubtful = true
+	}
 	return int32(at), doubtful
 }
 

@@ -25,8 +25,8 @@ func (p *provider) call(body []byte, h http.Header, at time.Time) *pipeline.Resp
 		out.Miss = res.Miss.Reason
 	}
 	if res.Err == nil {
-		u := pipeline.Usage(res.Usage)
-		out.Usage = &u
+		u := res.Usage
+		out.Usage = &pipeline.Usage{Input: u.Input, Read: u.Read, Write5m: u.Write5m, Write1h: u.Write1h, Output: u.Output}
 	}
 	return out
 }

@@ -3,7 +3,10 @@ package cache
 import "time"
 
 // Billed is what the provider said of one outbound's prompt, in tokens.
-type Billed struct{ Read, Write5m, Write1h int }
+type Billed struct {
+	Read, Write5m, Write1h int
+	Minimum                int // tokens below which a prefix is not cached
+}
 
 // through is the number of tokens up to the outbound's last breakpoint.
 func (b Billed) through() int { return b.Read + b.Write5m + b.Write1h }
@@ -42,6 +45,9 @@ func Confirm(entries []Entry, key Digest, marks []Mark, b Billed, at time.Time) 
 				e.read(at)
 			}
 			continue
+		}
+		if tail.Weight > 0 && int64(m.Weight)*int64(b.through()) < int64(b.Minimum)*int64(tail.Weight)*21/20 {
+			continue // below the minimum, or too near it to tell
 		}
 		if !e.SureAlive(at) {
 			e.SureTTL = m.TTL
