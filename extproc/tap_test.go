@@ -78,7 +78,7 @@ func publish(t interface{ Fatal(...any) }, m message, status aiv3.TokenUsage_Ext
 }
 
 func publishedUsage() *pipeline.Usage {
-	return &pipeline.Usage{Input: 1, Read: 4, Write5m: 5, Output: 6}
+	return &pipeline.Usage{Input: 1, Read: 4, Write5m: 5, Output: 6, Merged: true}
 }
 
 // answered is a request with its answer behind it, in a mode of the response's body.

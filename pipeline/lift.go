@@ -14,9 +14,12 @@ import (
 // What a lift costs is booked on the branch and bounded: the premium paid so far stays within ttl_regret of the bill that the
 // branch would have at five minutes. What it saves counts only once the provider's usage has shown it.
 
-// bigIncrement is the share of the prompt from which on, with ttl: lift, an increment is written for five minutes and lifted
-// by the next small one.
+// bigIncrement is the share of the prompt from which on an increment is written for five minutes and lifted by the next small
+// one: an hour's price for it would buy nothing but the time until then.
 const bigIncrement = 0.05
+
+// sureShare is how much of the regret is spent: weights are not the provider's tokens, and the bound is one of the bill's.
+const sureShare = 0.9
 
 // bill is what this request adds to the branch's ledger, in uncached characters.
 type bill struct {
@@ -54,11 +57,11 @@ func (p *pass) ttl() (ttl time.Duration, lower bool) {
 func (p *pass) priced() bill {
 	w, rates := &p.worlds, p.rates()
 	rho, short, long := rates.Rho(), rates.Write(cache.Short), rates.Write(cache.Long)
-	at := func(read int32, write float64) float64 {
-		read = min(read, w.tail)
+	at := func(x prefix, write float64) float64 {
+		read := min(x.weight, w.tail)
 		return rho*float64(read) + write*float64(w.tail-read) + float64(w.total-w.tail)
 	}
-	b := bill{short: at(w.short, short), relied: w.certain > w.short}
+	b := bill{short: at(w.short, short), relied: w.certain.weight > w.short.weight}
 	b.premium = max(0, at(w.certain, long)-b.short)
 	if b.relied {
 		b.saving = max(0, b.short-at(w.certain, long))
@@ -73,22 +76,26 @@ func (p *pass) affordable() bool {
 	switch {
 	case w.tail == 0 || route.misjudged(lift):
 		return false
+	case p.big():
+		return false // at five minutes now, and lifted by the next small one
 	case p.bill.relied && !route.confirmed():
 		return false // if lifting does not work here, this request pays for the whole prefix anew: at five minutes, then
 	}
-	return l.Premium+p.bill.premium <= p.r.Config.Levers.Regret*(l.Short+p.bill.short)
+	return l.Premium+p.bill.premium <= sureShare*p.r.Config.Levers.Regret*(l.Short+p.bill.short)
 }
 
 // lowered is the choice for a body whose client asks for an hour itself.
 func (p *pass) lowered() (time.Duration, bool) {
 	w := &p.worlds
-	if p.r.Config.Levers.TTL != LiftTTL || !p.e.route(p.r.Route).confirmed() || w.certain == 0 {
+	if p.r.Config.Levers.TTL != LiftTTL || !p.e.route(p.r.Route).confirmed() || w.certain.weight == 0 || !p.big() {
 		return 0, false
 	}
-	if float64(w.tail-w.certain) > bigIncrement*float64(w.total) {
-		return cache.Short, true
-	}
-	return 0, false
+	return cache.Short, true
+}
+
+// big reports whether much is to be written.
+func (p *pass) big() bool {
+	return float64(p.worlds.tail-p.worlds.certain.weight) > bigIncrement*float64(p.worlds.total)
 }
 
 // rates are the prices of this request's prompt.

@@ -86,7 +86,7 @@ func (t *sent) judge(ob *Observation, r *Response) {
 	u := r.Usage
 	ob.Cost = cost(t.price, u)
 	ob.Baseline = cost(t.price, t.baseline(u))
-	ob.Expected = t.expected()
+	ob.Expected = t.worlds.certain.tokens
 	ob.Loss = t.loss(u)
 	if cause, ok := missCauses[r.Miss]; ok && ob.Loss != nil {
 		ob.Loss.Cause, ob.Loss.Filter, ob.Loss.Diagnostics = cause, "", true
@@ -98,9 +98,9 @@ func (t *sent) judge(ob *Observation, r *Response) {
 	if t.move != nil {
 		ob.MoveForecast = t.move.Sum.Gain * t.price.Rates(u.Prompt()).Input / 1e6
 	}
-	short, certain := t.count(t.worlds.short), t.count(t.worlds.certain)
+	short, certain := t.worlds.short.tokens, t.worlds.certain.tokens
 	if t.bill.relied && certain > short+clearly {
-		if float64(u.Read) < (short+certain)/2 {
+		if u.Read < (short+certain)/2 {
 			ob.LiftMisjudged = true
 			route.refute(lift)
 		} else {
@@ -112,14 +112,6 @@ func (t *sent) judge(ob *Observation, r *Response) {
 
 // count is how many tokens a weight is.
 func (t *sent) count(weight int32) float64 { return float64(weight) * t.ratio }
-
-// expected is what certain entries let expect to be read.
-func (t *sent) expected() int {
-	if t.worlds.tokens > 0 {
-		return int(t.worlds.tokens)
-	}
-	return int(t.count(t.worlds.certain))
-}
 
 // learn writes what the response says of the branch into its ledger.
 func (t *sent) learn(l *state.Ledger, r *Response, ob *Observation) {
@@ -163,8 +155,8 @@ func (t *sent) baseline(u *Usage) *Usage {
 		ratio = float64(u.Prompt()) / float64(w.total)
 	}
 	weigh := func(weight int32) int { return int(float64(weight) * ratio) }
-	b := Usage{Output: u.Output, Read: weigh(w.plain), Input: u.Prompt() - weigh(w.tail)}
-	if w.plain == w.certain || w.plain == w.known {
+	b := Usage{Output: u.Output, Read: w.plain.tokens, Input: u.Prompt() - weigh(w.tail)}
+	if w.plain.cell == w.certain.cell || w.plain.cell == w.known.cell {
 		b.Read = min(u.Read, u.Prompt())
 	}
 	written := max(0, u.Prompt()-b.Input-b.Read)
@@ -219,7 +211,7 @@ func (t *sent) loss(u *Usage) *Loss {
 		return &l
 	case t.left >= 0 || t.worlds.lapsed:
 		return &Loss{Cause: CauseTTL, Tokens: lost}
-	case t.worlds.known > 0:
+	case t.worlds.known.cell > 0:
 		return &Loss{Cause: CauseProvider, Tokens: lost}
 	}
 	return &Loss{Cause: CauseUnknown, Tokens: lost}

@@ -45,7 +45,7 @@ func (p *pass) remember() {
 	}
 	t.in, t.removed = p.removed()
 	if p.m.branch != nil && p.k < p.m.branch.Frontier.Cells && p.m.kind == KindContinue {
-		t.left = int(tokens(p.b, float64(p.scale.at[max(min(p.k, int32(len(p.scale.at))-1), p.headCells())])))
+		t.left = p.tokensAt(max(min(p.k, int32(len(p.scale.at))-1), p.headCells()))
 	}
 	p.o.sent = t
 }
@@ -60,7 +60,7 @@ func (p *pass) removed() (in int32, out [2]int32) {
 		}
 		less := int32(p.ix.Results[r].Content.Len() - len(d.Content))
 		in += less
-		if p.scale.at[p.out.resultCell(int32(r))] <= p.worlds.plain {
+		if p.scale.at[p.out.resultCell(int32(r))] <= p.worlds.plain.weight {
 			out[0] += less
 		} else {
 			out[1] += less

@@ -17,6 +17,9 @@ const (
 	Solvency = "solvency" // the prompt would outgrow the model's window
 )
 
+// surely is the share of the horizon within which a warm move must have paid: sizes are estimates.
+const surely = 0.8
+
 // rewrite looks for a move into what the provider holds. Where one fires, what lies behind it counts as uncovered.
 func (p *pass) rewrite(wishes []wish) {
 	if p.bound || len(wishes) == 0 {
@@ -68,7 +71,7 @@ func (p *pass) weighWarm(wishes []wish, warm []int) filters.Gate {
 	}
 	rates := p.rates()
 	sum := cache.Warm(removed, behind, rates.Rho(), rates.Write(p.cacheTTL()), p.horizon())
-	if len(at) == 0 || sum.Gain <= 0 || sum.Gain < moves.MinGain*tokens(p.b, float64(p.scale.total)) {
+	if len(at) == 0 || sum.Gain <= 0 || sum.Needed > surely*sum.N || sum.Gain < moves.MinGain*tokens(p.b, float64(p.scale.total)) {
 		return filters.BreakEven
 	}
 	left := p.left
@@ -127,12 +130,9 @@ func (p *pass) saves(w *wish) (n float64, bytes int) {
 func (p *pass) survivors() func(cell int32) int32 {
 	marks, at := breakpoint.Client(p.ix), p.layout.positions()
 	alive := map[int32]bool{}
-	for _, entries := range p.entriesOf() {
-		for i := range entries {
-			e := &entries[i]
-			if e.Key == p.ix.Key && p.out.holds(e) && e.SureAlive(p.r.Now) && p.reaches(at, marks, e.Cells) {
-				alive[e.Cells] = true
-			}
+	for e := range p.met() {
+		if e.SureAlive(p.r.Now) && p.reaches(at, marks, e.Cells) {
+			alive[e.Cells] = true
 		}
 	}
 	cells := slices.Sorted(maps.Keys(alive))

@@ -8,18 +8,22 @@ import (
 	"github.com/tidemark-dev/tidemark/pipeline/cache"
 )
 
-// worlds is what the provider holds of an outbound as it is forwarded, in weights, in several models of the world.
+// prefix is the beginning of an outbound.
+type prefix struct {
+	cell   int32
+	weight int32
+	tokens int // by the provider's counts as far as they go
+}
+
+// worlds is what the provider holds of an outbound as it is forwarded, in several models of the world.
 type worlds struct {
-	certain int32 // the deepest prefix that it holds by its own word
-	short   int32 // the deepest one that a world would hold in which every breakpoint asks for five minutes
-	plain   int32 // ... in which every breakpoint asks for what the client's do
-	known   int32 // the deepest one that was ever sent, alive or not
-	lapsed  bool  // that one has outlived its TTL
-	tokens  int32 // of the deepest certain prefix by the provider's count, 0 if unknown
-	tail    int32 // through the last breakpoint; 0 without one: nothing is cached
+	certain prefix // the deepest that it holds by its own word
+	short   prefix // the deepest that a world would hold in which every breakpoint asks for five minutes
+	plain   prefix // ... in which every breakpoint asks for what the client's do
+	known   prefix // the deepest that was ever sent, alive or not
+	lapsed  bool   // that one has outlived its TTL
+	tail    int32  // weight through the last breakpoint; 0 without one: nothing is cached
 	total   int32
-	// knownTokens are those of known by the provider's count, 0 if unknown.
-	knownTokens int32
 }
 
 // survey looks for entries of the session that the outbound with these marks would meet.
@@ -30,30 +34,50 @@ func (p *pass) survey(marks []breakpoint.Mark) worlds {
 		return w
 	}
 	w.tail = s.at[p.layout.cell[marks[len(marks)-1].Seq]]
-	at := p.layout.positions()
-	clientTTL := p.clientTTL()
-	for _, b := range p.entriesOf() {
-		for i := range b {
-			e := &b[i]
-			if e.Key != p.ix.Key || !p.out.holds(e) || s.thoughts[e.Cells] != e.Thoughts || !p.reaches(at, marks, e.Cells) {
-				continue
-			}
-			size := s.at[e.Cells]
-			if e.SureAlive(p.r.Now) && size > w.certain {
-				w.certain, w.tokens = size, e.Tokens
-			}
-			if age := p.r.Now.Sub(e.Start); age <= cache.Short {
-				w.short = max(w.short, size)
-			}
-			if age := p.r.Now.Sub(e.Start); age <= clientTTL {
-				w.plain = max(w.plain, size)
-			}
-			if size > w.known {
-				w.known, w.knownTokens, w.lapsed = size, e.Tokens, e.Start.Add(e.TTL).Before(p.r.Now)
+	at, clientTTL := p.layout.positions(), p.clientTTL()
+	deeper := func(x *prefix, e *cache.Entry) bool {
+		if s.at[e.Cells] <= x.weight {
+			return false
+		}
+		x.cell, x.weight = e.Cells, s.at[e.Cells]
+		return true
+	}
+	for e := range p.met() {
+		if !p.reaches(at, marks, e.Cells) {
+			continue
+		}
+		age := p.r.Now.Sub(e.Start)
+		if e.SureAlive(p.r.Now) {
+			deeper(&w.certain, e)
+		}
+		if age <= cache.Short {
+			deeper(&w.short, e)
+		}
+		if age <= clientTTL {
+			deeper(&w.plain, e)
+		}
+		if deeper(&w.known, e) {
+			w.lapsed = e.Start.Add(e.TTL).Before(p.r.Now)
+		}
+	}
+	for _, x := range []*prefix{&w.certain, &w.short, &w.plain, &w.known} {
+		x.tokens = p.tokensAt(x.cell)
+	}
+	return w
+}
+
+// met yields the entries of the session, of every branch, whose prefix is a part of the outbound.
+func (p *pass) met() func(yield func(*cache.Entry) bool) {
+	return func(yield func(*cache.Entry) bool) {
+		for _, entries := range p.entriesOf() {
+			for i := range entries {
+				e := &entries[i]
+				if e.Key == p.ix.Key && p.out.holds(e) && p.scale.thoughts[e.Cells] == e.Thoughts && !yield(e) {
+					return
+				}
 			}
 		}
 	}
-	return w
 }
 
 // entriesOf are the entries of every branch of the session.
@@ -70,6 +94,21 @@ func (p *pass) entriesOf() [][]cache.Entry {
 		}
 	}
 	return all
+}
+
+// tokensAt is how many tokens the outbound has through a cell: those that the provider counted through the deepest entry that
+// is not deeper, and what lies between by its weight. The head of a prompt has other tokens than its messages.
+func (p *pass) tokensAt(cell int32) int {
+	if cell <= 0 {
+		return 0
+	}
+	base, counted := int32(0), int32(0)
+	for e := range p.met() {
+		if e.Tokens > 0 && e.Cells <= cell && e.Cells > base {
+			base, counted = e.Cells, e.Tokens
+		}
+	}
+	return int(counted) + int(tokens(p.b, float64(p.scale.at[cell]-p.scale.at[base])))
 }
 
 // clientTTL is the longest that the client's own breakpoints ask for, 0 without one.

@@ -246,12 +246,9 @@ func (p *pass) frontier() (seq int32, doubtful bool) {
 
 // certain is where the deepest entry ends that the provider holds of the outbound by its own word, 0 if there is none.
 func (p *pass) certain() (cell int32) {
-	for _, entries := range p.entriesOf() {
-		for i := range entries {
-			e := &entries[i]
-			if e.Cells > cell && e.Key == p.ix.Key && p.out.holds(e) && e.SureAlive(p.r.Now) && p.scale.thoughts[e.Cells] == e.Thoughts {
-				cell = e.Cells
-			}
+	for e := range p.met() {
+		if e.SureAlive(p.r.Now) {
+			cell = max(cell, e.Cells)
 		}
 	}
 	return cell

@@ -40,10 +40,11 @@ func Confirm(entries []Entry, key Digest, marks []Mark, b Billed, at time.Time) 
 			e.Tokens = int32(b.through())
 		}
 		// The share of the weight that was read tells the marks that were there from those that were written.
-		if tail.Weight > 0 && int64(m.Weight)*int64(b.through()) <= int64(b.Read)*int64(tail.Weight)*51/50 {
-			if m == tail && b.Write5m+b.Write1h == 0 {
-				e.read(at)
-			}
+		switch {
+		case m == tail && b.Write5m+b.Write1h == 0:
+			e.read(at)
+			continue
+		case m != tail && tail.Weight > 0 && int64(m.Weight)*int64(b.through()) <= int64(b.Read)*int64(tail.Weight)*51/50:
 			continue
 		}
 		if tail.Weight > 0 && int64(m.Weight)*int64(b.through()) < int64(b.Minimum)*int64(tail.Weight)*21/20 {
