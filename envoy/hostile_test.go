@@ -52,7 +52,7 @@ var attacks = map[string]hostile{
 		change: saying(strings.TrimSuffix(strings.Repeat(`{"type":"text","text":""},`, million), ",")), header: refused, gate: "unparsed",
 	},
 	"a million empty blocks": {change: saying(strings.TrimSuffix(strings.Repeat("{},", million), ",")), gate: "unparsed"},
-	"30 MB":                  {change: saying(`{"type":"text","text":"` + strings.Repeat("a lot ", 5*million) + `"}`), header: refused, replay: true},
+	"30 MB":                  {change: saying(`{"type":"text","text":"` + strings.Repeat("a lot ", 5*million) + `"}`), header: refused, gate: "raw_guard", replay: true},
 	"lone surrogates":        {change: saying(`{"type":"text","text":"\ud800 \udfff \ud83d"}`), replay: true},
 	"bytes that are no text": {change: saying("{\"type\":\"text\",\"text\":\"\xff\xfe\"}"), replay: true},
 	"unknown blocks":         {change: saying(`{"type":"hologram","depth":[1e400,{"type":null}]},{"type":["text"]},{}`), replay: true},

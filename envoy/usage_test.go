@@ -242,7 +242,7 @@ func (b *billing) ask(t *testing.T, c *http.Client, path, session string, header
 // inBody is what the body says, and published what Envoy makes of it.
 var (
 	inBody    = &pipeline.Usage{Input: 12, Read: 4000, Write5m: 100, Write1h: 200, Output: 50}
-	published = &pipeline.Usage{Input: 12, Read: 4000, Write5m: 300, Output: 50}
+	published = &pipeline.Usage{Input: 12, Read: 4000, Write5m: 300, Output: 50, Merged: true}
 )
 
 // The client gets every response byte for byte, and the engine what each way can know of it.
