@@ -33,7 +33,7 @@ type Config struct {
 	Bad           bool // the route's config could not be used: replay only
 	Levers        Levers
 	Moves         Moves
-	Diagnostics   float64 // share of requests in which the provider is asked why it missed
+	Diagnostics   float64 // share of sessions whose requests ask the provider why it missed
 }
 
 // Levers change breakpoints and nothing else.

@@ -15,6 +15,7 @@ func (p *pass) splice() error {
 	if p.out == nil {
 		p.out = &outbound{layout: p.layout, ids: p.layout.base}
 	}
+	p.out.ask = p.ask()
 	edits := p.out.edits(&p.marks)
 	if len(edits) == 0 {
 		return nil

@@ -30,6 +30,9 @@ func (e *Engine) Hasher() *transcript.Hasher { return e.hasher }
 func ProveDeep(ix *transcript.Index, h *transcript.Hasher, edits []Edit, marks []breakpoint.Mark, out []byte) error {
 	o := &outbound{layout: newLayout(ix, h)}
 	for _, e := range edits {
+		if e.Span == askSpan(ix) {
+			o.ask = string(e.Text)
+		}
 		i := slices.IndexFunc(ix.Results, func(r transcript.Result) bool { return r.Content.Len() > 0 && r.Content == e.Span })
 		if i >= 0 {
 			o.set(int32(i), &state.Decision{Content: e.Text, Out: ix.Replaced(h, &ix.Results[i], e.Text)})

@@ -19,7 +19,7 @@ import (
 const bigIncrement = 0.05
 
 // sureShare is how much of the regret is spent: weights are not the provider's tokens, and the bound is one of the bill's.
-const sureShare = 0.9
+const sureShare = 0.7
 
 // bill is what this request adds to the branch's ledger, in uncached characters.
 type bill struct {
@@ -38,6 +38,7 @@ func (p *pass) ttl() (ttl time.Duration, lower bool) {
 		return 0, false
 	}
 	switch l.TTL {
+	case KeepTTL:
 	case HourTTL: // asked for whatever it costs
 		return cache.Long, false
 	case AutoTTL, LiftTTL:

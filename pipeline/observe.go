@@ -31,6 +31,7 @@ func (e *Engine) Observe(ctx context.Context, o *Outcome, r *Response) *Observat
 		return ob
 	}
 	ob.Model = t.price.Name
+	t.refused(r)
 	if r.Usage == nil || r.Status/100 != 2 {
 		return ob
 	}
@@ -51,10 +52,11 @@ func (e *Engine) Observe(ctx context.Context, o *Outcome, r *Response) *Observat
 	}
 	c := b.Clone()
 	u := r.Usage
-	c.Entries = cache.Confirm(c.Entries, t.key, t.marks,
+	c.Entries = cache.Confirm(c.Entries, t.key, t.marks, t.met,
 		cache.Billed{Read: u.Read, Write5m: u.Write5m, Write1h: u.Write1h, Minimum: t.price.Minimum}, t.at)
 	if t.main {
 		t.learn(&c.Ledger, r, ob)
+		t.answered(c, r)
 	}
 	t.sess.put(c)
 	t.sess.dirty[c.ID] = true
@@ -88,7 +90,7 @@ func (t *sent) judge(ob *Observation, r *Response) {
 	ob.Baseline = cost(t.price, t.baseline(u))
 	ob.Expected = t.worlds.certain.tokens
 	ob.Loss = t.loss(u)
-	if cause, ok := missCauses[r.Miss]; ok && ob.Loss != nil {
+	if cause, ok := missCauses[r.Miss]; ok && ob.Loss != nil && t.move == nil {
 		ob.Loss.Cause, ob.Loss.Filter, ob.Loss.Diagnostics = cause, "", true
 	}
 	route := t.e.route(t.route)
@@ -120,7 +122,6 @@ func (t *sent) learn(l *state.Ledger, r *Response, ob *Observation) {
 		l.Ratio = float64(u.Prompt()) / float64(t.worlds.total)
 	}
 	l.Read = int32(u.Read + u.Write5m + u.Write1h)
-	l.Message = r.Message
 	if t.bill.relied && !ob.LiftMisjudged {
 		l.Premium -= t.bill.saving
 	}

@@ -101,6 +101,7 @@ type outbound struct {
 	over    []*state.Decision // by result; nil: nothing is replaced
 	applied int               // number of replaced results
 	ids     []state.Digest    // prefix ids by cell
+	ask     string            // member that asks for a diagnosis, empty for none
 }
 
 // replay applies the decisions of a branch that shares the first n messages with the body. A decision applies where its

@@ -239,7 +239,7 @@ func begun(t *testing.T) (*scene, *talk) {
 
 // billed lets the provider say that it cached the last request, which has so many tokens.
 func (s *scene) billed(tokens int) {
-	s.T.Helper()
+	s.Helper()
 	o := s.e.Observe(context.Background(), s.o, &pipeline.Response{Status: 200, Usage: &pipeline.Usage{Write5m: tokens}})
 	if o.Usage == nil {
 		s.Error("the usage was not taken in")

@@ -17,6 +17,7 @@ type sent struct {
 	price  *cache.Price
 	key    state.Digest
 	marks  []cache.Mark
+	met    map[state.Digest]time.Time // entries that were a part of the outbound, and when they were last sent before
 	at     time.Time
 	worlds worlds
 	bill   bill
@@ -30,7 +31,7 @@ type sent struct {
 	left    int           // tokens that a believed lapse left to be read; -1: nothing lapsed
 	move    *Move
 	first   bool
-	message string
+	asked   bool // for a diagnosis
 }
 
 // remember keeps what the response will be compared with.
@@ -40,8 +41,13 @@ func (p *pass) remember() {
 	}
 	t := &sent{
 		e: p.e, sess: p.sess, branch: p.b.ID, main: p.side == "", route: p.r.Route, price: p.price, key: p.ix.Key,
-		marks: p.cacheMarks(), at: p.r.Now, worlds: p.worlds, bill: p.bill, ratio: tokens(p.b, 1), plain: p.clientTTL(),
-		prior: int(p.b.Ledger.Read), change: p.changed(), left: -1, move: p.o.Move, first: p.m.branch == nil, message: p.b.Ledger.Message,
+		marks: p.cacheMarks(), met: map[state.Digest]time.Time{}, at: p.r.Now, worlds: p.worlds, bill: p.bill, ratio: tokens(p.b, 1), plain: p.clientTTL(),
+		prior: int(p.b.Ledger.Read), change: p.changed(), left: -1, move: p.o.Move, first: p.m.branch == nil, asked: p.out.ask != "",
+	}
+	for e := range p.met() {
+		if e.Start.After(t.met[e.ID]) {
+			t.met[e.ID] = e.Start
+		}
 	}
 	t.in, t.removed = p.removed()
 	if p.m.branch != nil && p.k < p.m.branch.Frontier.Cells && p.m.kind == KindContinue {
@@ -105,6 +111,9 @@ func (p *pass) booked() state.Ledger {
 	l.Short += p.bill.short
 	l.Premium += p.bill.premium
 	l.Marked = l.Marked || len(p.ix.Markers) > 0 || p.ix.TopMarker
+	if p.rewritten() {
+		l.Message = ""
+	}
 	if m := p.o.Move; m != nil && m.Kind != Cold {
 		l.Rewrites++
 		l.Moved = p.ix.LastTurn()

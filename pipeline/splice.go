@@ -22,7 +22,7 @@ type Edit struct {
 // errProof says that edits are not what they must be.
 var errProof = errors.New("pipeline: proof failed")
 
-// edits collects the byte edits of an outbound and its breakpoints, sorted.
+// edits collects the byte edits of an outbound, its breakpoints and its question, sorted.
 func (o *outbound) edits(plan *breakpoint.Plan) []Edit {
 	out := make([]Edit, 0, o.applied+len(plan.Edits))
 	for i, d := range o.over {
@@ -36,6 +36,9 @@ func (o *outbound) edits(plan *breakpoint.Plan) []Edit {
 	slices.SortFunc(out, func(a, b Edit) int {
 		return cmp.Or(cmp.Compare(a.Span.Lo, b.Span.Lo), cmp.Compare(a.Span.Hi, b.Span.Hi))
 	})
+	if o.ask != "" { // behind everything else
+		out = append(out, Edit{Span: askSpan(o.ix), Text: []byte(o.ask)})
+	}
 	return out
 }
 
@@ -55,8 +58,8 @@ func Splice(body []byte, edits []Edit) []byte {
 }
 
 // Prove checks, from the index of the body alone, that edits are sorted and disjoint, that each replaces exactly one
-// result's content by a valid JSON value of the same form or takes off, adds or changes the ttl of one cache_control, and that
-// the lengths of body, edits and out add up.
+// result's content by a valid JSON value of the same form, takes off, adds or changes the ttl of one cache_control or adds the
+// member that asks for a diagnosis, and that the lengths of body, edits and out add up.
 func Prove(ix *transcript.Index, edits []Edit, out []byte) error {
 	size, at := len(ix.Body), uint32(0)
 	r := 0
@@ -74,7 +77,7 @@ func Prove(ix *transcript.Index, edits []Edit, out []byte) error {
 			if !sameForm(&ix.Results[r], e.Text) {
 				return fmt.Errorf("%w: edit %d is no replacement of its form", errProof, i)
 			}
-		} else if !breakpoint.IsEdit(ix, breakpoint.Edit{Span: e.Span, Text: string(e.Text)}) {
+		} else if !breakpoint.IsEdit(ix, breakpoint.Edit{Span: e.Span, Text: string(e.Text)}) && !isAsk(ix, e) {
 			return fmt.Errorf("%w: edit %d covers no single value", errProof, i)
 		}
 	}
@@ -123,6 +126,9 @@ func (o *outbound) proveDeep(out []byte, plan *breakpoint.Plan) error {
 		if b.Hash != want || b.Kind != a.Kind || b.Msg != a.Msg {
 			return fmt.Errorf("%w: block %d is not what was planned", errProof, s)
 		}
+	}
+	if again.Diagnostics != (o.ix.Diagnostics || o.ask != "") {
+		return fmt.Errorf("%w: the question is not what was planned", errProof)
 	}
 	marks := breakpoint.Client(again)
 	if len(marks) != len(plan.Marks) {

@@ -79,7 +79,7 @@ func TestSplice(t *testing.T) {
 		}
 	})
 	t.Logf("%v", seen)
-	for _, what := range append(mutationNames(), "replaced", "taken off", "of another ttl", "added", "accepted") {
+	for _, what := range append(mutationNames(), "replaced", "taken off", "of another ttl", "added", "asked", "accepted") {
 		if seen[what] == 0 {
 			t.Errorf("%s: never tried", what)
 		}
@@ -152,9 +152,10 @@ func anyEdits(ix *transcript.Index, s gen.Source) (edits []pipeline.Edit) {
 		end := m.Value.Hi - 1
 		spans = append(spans, m.Cut, m.Member, m.Value, m.TTLVal, transcript.Span{Lo: end, Hi: end})
 	}
+	spans = append(spans, question(ix, "").Span)
 	texts := []string{
 		"", breakpoint.Text(time.Hour), breakpoint.Text(5 * time.Minute), `"x"`, `[{"type":"text","text":"x"}]`, "null", "{}",
-		`"1h"`, `"5m"`, `,"ttl":"1h"`, `"ttl":"1h"`,
+		`"1h"`, `"5m"`, `,"ttl":"1h"`, `"ttl":"1h"`, string(question(ix, "null").Text), string(question(ix, `"msg_1"`).Text),
 	}
 	for range 1 + s.IntN(3) {
 		if len(spans) > 0 {
@@ -200,6 +201,10 @@ func lawfulEdits(ix *transcript.Index, s gen.Source) (edits []pipeline.Edit, don
 			done = append(done, "added")
 		}
 	}
+	if !ix.Diagnostics && s.IntN(2) == 1 {
+		edits = append(edits, question(ix, []string{"null", `"msg_01-Az"`}[s.IntN(2)]))
+		done = append(done, "asked")
+	}
 	slices.SortFunc(edits, func(a, b pipeline.Edit) int {
 		return cmp.Or(cmp.Compare(a.Span.Lo, b.Span.Lo), cmp.Compare(a.Span.Hi, b.Span.Hi))
 	})
@@ -217,6 +222,12 @@ func otherTTL(ix *transcript.Index, m *transcript.Marker) (e pipeline.Edit, ok b
 		e = pipeline.Edit{Span: transcript.Span{Lo: end, Hi: end}, Text: []byte(`,"ttl":` + value)}
 	}
 	return e, breakpoint.CanSetTTL(ix) == breakpoint.FreeTTL && len(bytes.TrimSpace(m.Value.Of(ix.Body)[1:m.Value.Len()-1])) > 0
+}
+
+// question asks for a diagnosis, with an id as it is written.
+func question(ix *transcript.Index, id string) pipeline.Edit {
+	end := uint32(bytes.LastIndexByte(ix.Body, '}'))
+	return pipeline.Edit{Span: transcript.Span{Lo: end, Hi: end}, Text: []byte(`,"diagnostics":{"previous_message_id":` + id + `}`)}
 }
 
 func added(b *transcript.Block, ttl time.Duration) pipeline.Edit {
@@ -420,6 +431,19 @@ var mutations = []mutation{
 		}
 		e := added(b, time.Hour)
 		e.Text = []byte(other[s.IntN(len(other))])
+		return &e
+	})},
+	{"a question of another kind", func(ix *transcript.Index, edits []pipeline.Edit, s gen.Source) []pipeline.Edit {
+		ids := []string{
+			"", `""`, "1", `"a b"`, `"\u0061"`, `"é"`, `"a","x":"b"`, `"a"},"x":{"y":"b"`, "null,", `"null`, `"` + strings.Repeat("a", 129) + `"`,
+		}
+		edits = slices.DeleteFunc(edits, func(e pipeline.Edit) bool { return e.Span == question(ix, "").Span })
+		return append(edits, question(ix, ids[s.IntN(len(ids))]))
+	}},
+	{"a question elsewhere", onBlock(func(ix *transcript.Index, b *transcript.Block, s gen.Source) *pipeline.Edit {
+		e := question(ix, "null")
+		at := []uint32{0, b.Raw.Lo, b.Raw.Hi - 1, b.Raw.Hi, e.Span.Lo - 1, uint32(len(ix.Body))}[s.IntN(6)]
+		e.Span = transcript.Span{Lo: at, Hi: at}
 		return &e
 	})},
 }

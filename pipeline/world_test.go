@@ -106,7 +106,7 @@ type onItsWay struct {
 }
 
 // tallyOf counts what observations said.
-type tallyOf struct{ lifts, coldMisjudged, liftMisjudged, braked, ineffective, raised int }
+type tallyOf struct{ coldMisjudged, liftMisjudged, braked, ineffective, raised int }
 
 // await lets a response arrive once its first byte is there.
 func (w *world) await(ev *simagent.Event, o *pipeline.Outcome, res *simprovider.Result) {

@@ -13,11 +13,12 @@ func (b Billed) through() int { return b.Read + b.Write5m + b.Write1h }
 
 // Confirm takes the provider's word on an outbound with these marks, in the order of the prompt, that arrived at the time
 // at under key. What was written is certain from then on; what was read was there, and is there again for as long as it was
-// written for. Between the two the marks tell, by their weight. The entries are changed in place.
+// written for. Between the two the marks tell, by their weight. met holds, by id, the entries whose prefix was a part of the
+// outbound, and when they were last sent before. The entries are changed in place.
 //
 // Nothing read and nothing written says that nothing is cached (a prompt below the provider's minimum, or no caching at all):
 // then nothing becomes certain.
-func Confirm(entries []Entry, key Digest, marks []Mark, b Billed, at time.Time) []Entry {
+func Confirm(entries []Entry, key Digest, marks []Mark, met map[Digest]time.Time, b Billed, at time.Time) []Entry {
 	if len(marks) == 0 || b.through() == 0 {
 		return entries
 	}
@@ -27,13 +28,14 @@ func Confirm(entries []Entry, key Digest, marks []Mark, b Billed, at time.Time) 
 		if e.Assumed || e.Key != key {
 			continue
 		}
-		if b.Read > 0 && int(e.Tokens) == b.Read && e.Cells <= tail.Cells {
-			e.read(at)
+		// Prefixes of the same size are not the same: what is no part of the outbound was not read.
+		if last, ok := met[e.ID]; ok && b.Read > 0 && int(e.Tokens) == b.Read && e.Cells <= tail.Cells {
+			e.read(at, last)
 		}
 	}
 	for _, m := range marks {
 		e := find(entries, key, m.ID)
-		if e == nil {
+		if e == nil || e.Thoughts != m.Thoughts {
 			continue
 		}
 		if m == tail {
@@ -42,7 +44,7 @@ func Confirm(entries []Entry, key Digest, marks []Mark, b Billed, at time.Time) 
 		// The share of the weight that was read tells the marks that were there from those that were written.
 		switch {
 		case m == tail && b.Write5m+b.Write1h == 0:
-			e.read(at)
+			e.read(at, met[m.ID])
 			continue
 		case m != tail && tail.Weight > 0 && int64(m.Weight)*int64(b.through()) <= int64(b.Read)*int64(tail.Weight)*51/50:
 			continue
@@ -61,12 +63,12 @@ func Confirm(entries []Entry, key Digest, marks []Mark, b Billed, at time.Time) 
 	return entries
 }
 
-// read notes that the provider read the entry for a request that arrived at the time at. Where nobody knows for how long it
-// was written, it is the shortest time.
-func (e *Entry) read(at time.Time) {
+// read notes that the provider read the entry for a request that arrived at the time at, and that it was sent last before at
+// the time last, zero if never. Where nobody knows for how long it was written, it is the shortest time.
+func (e *Entry) read(at, last time.Time) {
 	if e.Sure.IsZero() || !e.SureAlive(at) {
 		e.SureTTL = Short
-		if e.TTL > Short && e.Sure.Add(Short+Slack(Short)).Before(at) && !e.Sure.IsZero() {
+		if e.TTL > Short && !last.IsZero() && !e.Sure.IsZero() && last.Add(Short+Slack(Short)).Before(at) {
 			e.SureTTL = e.TTL // nothing that was written for five minutes would have been there
 		}
 	}

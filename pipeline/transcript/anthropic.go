@@ -35,6 +35,7 @@ const (
 	topMetadata
 	topThread
 	topCacheControl
+	topDiagnostics
 )
 
 func topKey(name string) int {
@@ -57,6 +58,8 @@ func topKey(name string) int {
 		return topThread
 	case "cache_control":
 		return topCacheControl
+	case "diagnostics":
+		return topDiagnostics
 	}
 	return unknownKey
 }
@@ -69,6 +72,7 @@ func parseAnthropic(ix *Index, m *Memo) error {
 	if err != nil {
 		return err
 	}
+	ix.End = uint32(p.i - 1)
 	if p.peek(); p.i != len(p.b) {
 		return p.fault("something after the body")
 	}
@@ -136,6 +140,8 @@ func (p *parser) top(n int, key Span) error {
 		ix.UserID = textOf(gjson.Get(view(raw), "user_id"))
 	case topThread:
 		ix.Delta = raw[0] == '{'
+	case topDiagnostics:
+		ix.Diagnostics = true
 	}
 	return nil
 }

@@ -199,6 +199,9 @@ type Index struct {
 	MaxTokens int64         // -1 without one
 	UserID    string        // metadata.user_id
 
+	Diagnostics bool   // the body has a member diagnostics, whatever its value
+	End         uint32 // where the brace stands that closes the body
+
 	cuts    []Span // every cache_control with its comma, null ones too, in the order of the body
 	facts   []CallFacts
 	ids     map[string]int32 // calls by id, while they are joined

@@ -40,6 +40,7 @@ type preface struct {
 	tools, system, markers, cuts int
 	model, userID                string
 	topMarker, dropBlock, delta  bool
+	diagnostics                  bool
 	topTTL                       time.Duration
 	maxTokens                    int64
 }
@@ -53,7 +54,7 @@ func (p *parser) opened() {
 	ix.open = preface{
 		known: p.known, tools: len(ix.tools), system: len(ix.system), markers: len(ix.Markers), cuts: len(ix.cuts),
 		model: ix.Model, userID: ix.UserID, topMarker: ix.TopMarker, dropBlock: ix.DropBlock, delta: ix.Delta, topTTL: ix.TopTTL,
-		maxTokens: ix.MaxTokens,
+		maxTokens: ix.MaxTokens, diagnostics: ix.Diagnostics,
 	}
 }
 
@@ -175,6 +176,7 @@ func (m *Memo) restore(p *parser) {
 	ix.open, ix.from = *o, m
 	ix.Model, ix.UserID, ix.MaxTokens = o.model, o.userID, o.maxTokens
 	ix.TopMarker, ix.TopTTL, ix.DropBlock, ix.Delta = o.topMarker, o.topTTL, o.dropBlock, o.delta
+	ix.Diagnostics = o.diagnostics
 	ix.tools, ix.system = append(ix.tools, m.ix.tools...), append(ix.system, m.ix.system...)
 	ix.Blocks, ix.Messages = append(ix.Blocks, m.ix.Blocks...), append(ix.Messages, m.ix.Messages...)
 	ix.Calls, ix.Results = append(ix.Calls, m.ix.Calls...), append(ix.Results, m.ix.Results...)

@@ -68,6 +68,9 @@ func TestReadOn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		maker := gen.New(gentest.Source(t), gen.Options{Strange: true, Wild: true, ResultBytes: 60})
 		c := maker.Conversation(1)
+		if rapid.Bool().Draw(t, "diagnostics") { // before the messages or after them, as the body is written
+			c.Extra = append(c.Extra, gen.Member{Key: "diagnostics", Value: nil})
+		}
 		var m *Memo
 		for range rapid.IntRange(2, 5).Draw(t, "turns") {
 			body := c.Body()

@@ -117,6 +117,8 @@ func referenceOf(t rapid.TB, body []byte) *Index {
 	ix.UserID = root.get("metadata").get("user_id").text
 	ix.DropBlock = root.get("thinking").get("block_binding").get("prefix_mismatch_behavior").is("drop_block")
 	ix.Delta = root.get("thread").kind == '{'
+	ix.Diagnostics = root.get("diagnostics") != absent
+	ix.End = root.at.Hi - 1
 	if c := root.get("cache_control"); c.kind == '{' {
 		ix.TopMarker, ix.TopTTL = true, ttlOf(c)
 	}
