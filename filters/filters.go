@@ -75,6 +75,7 @@ type Proposal struct {
 	Verdict string // a word of the filter for its reason, for events and metrics
 	Verb    string // of the marker
 	Hint    Hint   // how to get the content back, for the marker
+	Extra   string // what follows the marker: an excerpt, a summary, facts of the call; empty: nothing
 	Mode    MarkerMode
 	Policy  Policy
 }

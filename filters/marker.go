@@ -40,6 +40,7 @@ const (
 // Marker is the text that stands for a result:
 //
 //	[tidemark <verb>: <what> · <n> tokens left out of this transcript · id <24 hex>] <how to get it back>
+//	<extra>
 //
 // It tells facts only: that the transcript was shortened, not that the content is no longer needed. A marker in a
 // client's body is just text and exempts nothing.
@@ -58,6 +59,9 @@ func Marker(ix *transcript.Index, p *Proposal, tokens int, id string) string {
 	case ReRun:
 		b.WriteString(" Run the tool again if its output is needed.")
 	case NoHint:
+	}
+	if p.Extra != "" {
+		b.WriteString("\n" + p.Extra)
 	}
 	return b.String()
 }
