@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/tidemark-dev/tidemark/filters/readlifecycle"
 	"github.com/tidemark-dev/tidemark/internal/simagent"
 	"github.com/tidemark-dev/tidemark/internal/simprovider"
 	"github.com/tidemark-dev/tidemark/pipeline"
@@ -121,6 +122,33 @@ func TestAgentLevers(t *testing.T) {
 	t.Logf("bill %.4f, %d lifts", cost/plain, raised)
 	if raised == 0 {
 		t.Error("nothing was ever lifted: the scenarios prove nothing")
+	}
+}
+
+// TestAgentEverything plays with everything on: lifts, warm moves, economic holds, brake and guard. Warm moves bet on sessions
+// that go on, so the bill is not compared; what is lawful and declared is.
+func TestAgentEverything(t *testing.T) {
+	c := config(t, "economic")
+	keys := readlifecycle.Default()
+	keys.StaleAtDepth = true
+	deep, err := readlifecycle.New(keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Filters[0] = deep
+	c.Levers = pipeline.Levers{TTL: pipeline.AutoTTL, Regret: 0.01, Place: true}
+	c.Moves = pipeline.Moves{Warm: true, MinGain: 0.001, Budget: 3, Spacing: 2, Horizon: 60, RawGuard: true, Brake: true}
+	var sum tally
+	warm, raised := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		w := scenario(t, c)
+		sum.add(w)
+		warm, raised = warm+w.warm, raised+w.said.raised
+	})
+	sum.check(t)
+	t.Logf("%d warm moves, %d lifts", warm, raised)
+	if warm == 0 || raised == 0 || sum.moves == warm {
+		t.Error("not everything acted: the scenarios prove nothing")
 	}
 }
 

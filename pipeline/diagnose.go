@@ -60,7 +60,7 @@ func (p *pass) ask() string {
 		return ""
 	}
 	// Bedrock and Vertex, whose bodies name no model, do not know the member.
-	if p.ix.Format != transcript.Anthropic || p.ix.Model == "" || p.ix.Diagnostics || !p.sampled() || p.e.route(p.r.Route).isMute() {
+	if p.ix.Format != transcript.Anthropic || p.ix.Model == "" || p.ix.Diagnostics || !p.sampled() || !p.e.route(p.r.Route).mayAsk() {
 		return ""
 	}
 	return askText(p.named())
@@ -91,10 +91,12 @@ func (p *pass) rewritten() bool {
 // answered notes on the branch which answer its next request names. An answer to a request that did not ask is unknown to the
 // provider; one that comes after the branch has gone on may lie before a change of tidemark's own.
 func (t *sent) answered(b *state.Branch, r *Response) {
-	switch {
-	case !t.asked || !isMessageID(r.Message):
+	if !t.asked || !isMessageID(r.Message) {
 		b.Ledger.Message = ""
-	case !t.at.Before(b.Last):
+		return
+	}
+	t.e.route(t.route).hear()
+	if !t.at.Before(b.Last) {
 		b.Ledger.Message = r.Message
 	}
 }
@@ -107,15 +109,38 @@ func (t *sent) refused(r *Response) {
 	}
 }
 
+// maxUnheard is how many requests of a route ask before an answer that can be named has been seen. Where no tap shows answers a
+// refusal would not be seen either, and every request of a session could fail.
+const maxUnheard = 16
+
+// asks is what is known of a route's questions.
+type asks struct {
+	unheard int  // requests that asked before any answer was seen
+	heard   bool // an answer was seen
+	mute    bool // the provider refused a request that asked
+}
+
+// mayAsk reports whether one more request may ask.
+func (r *routeState) mayAsk() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.asks.mute || !r.asks.heard && r.asks.unheard >= maxUnheard {
+		return false
+	}
+	r.asks.unheard++
+	return true
+}
+
+// hear takes note of an answer to a request that asked.
+func (r *routeState) hear() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.asks.heard = true
+}
+
 // silence stops questions on the route.
 func (r *routeState) silence() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.mute = true
-}
-
-func (r *routeState) isMute() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.mute
+	r.asks.mute = true
 }

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -23,6 +24,7 @@ type Verdict struct {
 	Marker     string    // what was forwarded in the result's place, as JSON
 	Saves      int       // Est of what the decision leaves out
 	Since      time.Time // when the decision was made
+	Sum        string    // the planner's sum, where it made one for this result: of a hold, or of the warm move that would begin here
 	// Gates are the reasons of the filters that were asked and left the result alone, in the order of the pipeline.
 	Gates []FilterGate
 }
@@ -35,6 +37,16 @@ func (p *pass) keep(filter string, result int32, gate filters.Gate) {
 			p.kept = map[int32][]FilterGate{}
 		}
 		p.kept[result] = append(p.kept[result], FilterGate{filter, gate})
+	}
+}
+
+// summed remembers a sum of the planner's where the request wants to be explained.
+func (p *pass) summed(result int32, sum fmt.Stringer) {
+	if p.r.Explain {
+		if p.sums == nil {
+			p.sums = map[int32]string{}
+		}
+		p.sums[result] = sum.String()
 	}
 }
 
@@ -53,7 +65,7 @@ func (p *pass) verdict(result int32) Verdict {
 	r := &p.ix.Results[result]
 	v := Verdict{
 		Call: strings.Clone(p.ix.CallID(r)), Msg: r.Msg, Turn: r.Turn, Tokens: transcript.Est(p.ix.ResultText(r)), Zone: p.zone(result),
-		Gates: p.kept[result],
+		Gates: p.kept[result], Sum: p.sums[result],
 	}
 	_, v.Held = p.held[result]
 	if r.Call >= 0 {

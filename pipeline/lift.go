@@ -62,12 +62,19 @@ func (p *pass) priced() bill {
 		read := min(x.weight, w.tail)
 		return rho*float64(read) + write*float64(w.tail-read) + float64(w.total-w.tail)
 	}
-	b := bill{short: at(w.short, short), relied: w.certain.weight > w.short.weight}
+	b := bill{short: at(w.short, short), relied: p.lifts() && w.certain.weight > w.short.weight}
 	b.premium = max(0, at(w.certain, long)-b.short)
-	if b.relied {
+	if b.relied && p.clientTTL() <= cache.Short {
 		b.saving = max(0, b.short-at(w.certain, long))
 	}
 	return b
+}
+
+// lifts reports whether what outlives five minutes here may have been lifted. An hour that the client asks for itself, or that
+// is always asked for, is no word on lifts.
+func (p *pass) lifts() bool {
+	ttl := p.r.Config.Levers.TTL
+	return ttl == LiftTTL || ttl == AutoTTL && p.clientTTL() <= cache.Short
 }
 
 // affordable reports whether the branch may pay for a lift now.

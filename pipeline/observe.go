@@ -17,8 +17,8 @@ const (
 )
 
 // Observe takes in what became of a forwarded request: entries become certain, beliefs are confirmed or refuted, and what was
-// billed is compared with what was expected. It is called at most once for an outcome, after the response has ended; a
-// response that nobody saw leaves what was believed. It never fails and never returns nil.
+// billed is compared with what was expected. It is called once for an outcome, after the response has ended; usage that is told
+// again is not taken in again. A response that nobody saw leaves what was believed. It never fails and never returns nil.
 func (e *Engine) Observe(ctx context.Context, o *Outcome, r *Response) *Observation {
 	ob := &Observation{Usage: r.Usage, Model: "_other"}
 	t := o.sent
@@ -35,18 +35,23 @@ func (e *Engine) Observe(ctx context.Context, o *Outcome, r *Response) *Observat
 	if r.Usage == nil || r.Status/100 != 2 {
 		return ob
 	}
+	if t.told.Swap(true) {
+		ob.Usage = nil
+		return ob
+	}
 	r = &Response{Status: r.Status, Usage: t.split(r.Usage), Message: r.Message, Model: r.Model, Miss: r.Miss, After: r.After}
 	ob.Usage = r.Usage
 	t.judge(ob, r)
 	if t.branch == 0 {
 		return ob
 	}
-	if !t.sess.lock(ctx, settleTimeout) {
+	s := e.current(t.sess)
+	if !s.lock(ctx, settleTimeout) {
 		e.log.WarnContext(ctx, "usage not taken in", "error", "the session is busy")
 		return ob
 	}
-	defer t.sess.unlock()
-	b := t.sess.branch(t.branch)
+	defer s.unlock()
+	b := s.branch(t.branch)
 	if b == nil {
 		return ob
 	}
@@ -58,9 +63,9 @@ func (e *Engine) Observe(ctx context.Context, o *Outcome, r *Response) *Observat
 		t.learn(&c.Ledger, r, ob)
 		t.answered(c, r)
 	}
-	t.sess.put(c)
-	t.sess.dirty[c.ID] = true
-	e.markDirty(t.sess)
+	s.put(c)
+	s.dirty[c.ID] = true
+	e.markDirty(s)
 	return ob
 }
 
@@ -102,7 +107,7 @@ func (t *sent) judge(ob *Observation, r *Response) {
 	}
 	short, certain := t.worlds.short.tokens, t.worlds.certain.tokens
 	if t.bill.relied && certain > short+clearly {
-		if u.Read < (short+certain)/2 {
+		if u.Read+max(clearly, certain/20) < certain {
 			ob.LiftMisjudged = true
 			route.refute(lift)
 		} else {

@@ -42,6 +42,7 @@ type pass struct {
 	marks       breakpoint.Plan
 	held        map[int32]int32        // by result: index into b.Held
 	claimed     map[int32]bool         // results that a filter wants held on
+	sums        map[int32]string       // by result, of a request that wants to be explained
 	kept        map[int32][]FilterGate // by result, of a request that wants to be explained
 	saved       []state.Original       // to be kept before the reply
 	news        []*state.Decision      // decisions of this request

@@ -69,6 +69,7 @@ func TestProveDeepRefuses(t *testing.T) {
 		{"a message more", `"messages":[`, `"messages":[{"role":"user","content":[]},`},
 		{"messages joined", `]},{"role":"assistant","content":[`, ","},
 		{"a block in another message", `{"type":"text","text":"go"}]},{"role":"assistant","content":[`, `]},{"role":"assistant","content":[{"type":"text","text":"go"},`},
+		{"a question that nobody asked", `]}]}`, `]}],"diagnostics":{"previous_message_id":null}}`},
 		{"a marker less", `,"cache_control":{"type":"ephemeral"}`, ""},
 		{"a marker more", `"text":"go"`, `"text":"go","cache_control":{"type":"ephemeral"}`},
 		{"a marker for longer", `{"type":"ephemeral"}`, `{"type":"ephemeral","ttl":"1h"}`},
@@ -84,5 +85,27 @@ func TestProveDeepRefuses(t *testing.T) {
 		if pipeline.ProveDeep(ix, spliceHasher, edits, marksOf(ix, edits), wrong) == nil {
 			t.Errorf("%s is accepted: %s", c.name, wrong)
 		}
+	}
+}
+
+// TestProveQuestion: a body is asked for a diagnosis once, at its end, and not where the client asks itself.
+func TestProveQuestion(t *testing.T) {
+	for body, lawful := range map[string]bool{
+		`{"messages":[{"role":"user","content":"a"}]}`:                            true,
+		"{\"messages\":[{\"role\":\"user\",\"content\":\"}\"}] \n} \n":            true,
+		`{"messages":[{"role":"user","content":"a"}],"x":{"diagnostics":null}}`:   true,
+		`{"messages":[{"role":"user","content":"a"}],"diagnostics":null}`:         false,
+		`{"\u0064iagnostics":{},"messages":[{"role":"user","content":"a"}]}`:      false,
+		`{"diagnostics":"x","messages":[{"role":"user","content":"a"}],"y":null}`: false,
+	} {
+		ix, err := transcript.Parse([]byte(body), transcript.Anthropic)
+		if err != nil {
+			t.Fatal(err)
+		}
+		edits := []pipeline.Edit{question(ix, `"msg_1"`)}
+		if err := pipeline.Prove(ix, edits, pipeline.Splice(ix.Body, edits)); (err == nil) != lawful {
+			t.Errorf("%s: %v, lawful %v", body, err, lawful)
+		}
+		ix.Release()
 	}
 }

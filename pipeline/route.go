@@ -7,7 +7,7 @@ type routeState struct {
 	mu     sync.Mutex
 	wrong  [judgements]int
 	lifted int // pauses over which a lifted prefix was read
-	mute   bool // the provider refused a request that asked for a diagnosis
+	asks   asks
 }
 
 // judgement is something believed of the provider that its usage can refute.

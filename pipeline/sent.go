@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/pipeline/cache"
@@ -32,6 +33,7 @@ type sent struct {
 	move    *Move
 	first   bool
 	asked   bool // for a diagnosis
+	told    atomic.Bool
 }
 
 // remember keeps what the response will be compared with.
@@ -42,7 +44,10 @@ func (p *pass) remember() {
 	t := &sent{
 		e: p.e, sess: p.sess, branch: p.b.ID, main: p.side == "", route: p.r.Route, price: p.price, key: p.ix.Key,
 		marks: p.cacheMarks(), met: map[state.Digest]time.Time{}, at: p.r.Now, worlds: p.worlds, bill: p.bill, ratio: tokens(p.b, 1), plain: p.clientTTL(),
-		prior: int(p.b.Ledger.Read), change: p.changed(), left: -1, move: p.o.Move, first: p.m.branch == nil, asked: p.out.ask != "",
+		change: p.changed(), left: -1, move: p.o.Move, first: p.m.branch == nil, asked: p.out.ask != "",
+	}
+	if p.m.branch != nil { // a fork's own ledger is new
+		t.prior = int(p.m.branch.Ledger.Read)
 	}
 	for e := range p.met() {
 		if e.Start.After(t.met[e.ID]) {

@@ -204,6 +204,16 @@ func (e *Engine) session(key state.SessionKey) *session {
 	return s
 }
 
+// current is the session as requests see it now, which is another one than s if s was dropped from memory and read again.
+func (e *Engine) current(s *session) *session {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if now, ok := e.sessions.Peek(s.key); ok {
+		return now
+	}
+	return s
+}
+
 // maxRelated bounds how many other sessions are read to find where a conversation was before.
 const maxRelated = 32
 

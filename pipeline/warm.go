@@ -71,6 +71,9 @@ func (p *pass) weighWarm(wishes []wish, warm []int) filters.Gate {
 	}
 	rates := p.rates()
 	sum := cache.Warm(removed, behind, rates.Rho(), rates.Write(p.cacheTTL()), p.horizon())
+	if len(at) > 0 {
+		p.summed(wishes[at[sum.From]].Result, sum)
+	}
 	if len(at) == 0 || sum.Gain <= 0 || sum.Needed > surely*sum.N || sum.Gain < moves.MinGain*tokens(p.b, float64(p.scale.total)) {
 		return filters.BreakEven
 	}
@@ -168,10 +171,12 @@ func (p *pass) holdPays(result int32, turns int) bool {
 	h := float64(turns)
 	calls := max(0, n-h)
 	lapses := 1 - math.Pow(1-min(1, float64(p.b.Moves)/float64(max(1, p.b.Requests))), h+calls)
-	return cache.Hold(cache.Read{
+	bills := cache.Hold(cache.Read{
 		Tokens: size, Marker: markerTokens, Turns: h, After: calls, Tail: p.growth() * h / 2, Rho: rates.Rho(),
 		Write: rates.Write(p.cacheTTL()), Cold: lapses, ColdAt: max(2, (h+calls)/2),
-	}).Pays()
+	})
+	p.summed(result, bills)
+	return bills.Pays()
 }
 
 // cacheTTL is what a re-write would be written for: what the client asks for.

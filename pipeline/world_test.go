@@ -79,6 +79,7 @@ type world struct {
 	n          int
 	trace      bool
 	moves      int
+	warm       int
 	made       int
 	held       int
 	refused    int
@@ -289,7 +290,7 @@ func (w *world) send(ev *simagent.Event) {
 		w.reasons = append(w.reasons, before.Err.Error())
 		return
 	}
-	if peek > after.Usage.Read {
+	if peek > after.Usage.Read && o.Move.Kind == pipeline.Cold {
 		w.lose("misjudged", "the move lost %d cached tokens", peek-after.Usage.Read)
 	}
 	if w.trace {
@@ -409,6 +410,7 @@ func (w *world) follow(ev *simagent.Event, o *pipeline.Outcome, out []byte) {
 		w.violate("undeclared", "the engine itself saw a changed prefix (kind %v)", o.Kind)
 	}
 	w.moves += b2i(o.Move != nil)
+	w.warm += b2i(o.Move != nil && o.Move.Kind == pipeline.Warm)
 	for _, d := range o.New {
 		w.made += b2i(!d.Hold)
 		w.held += b2i(d.Hold)

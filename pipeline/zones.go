@@ -220,8 +220,8 @@ func (p *pass) lever(in *breakpoint.Input, plan breakpoint.Plan) breakpoint.Plan
 // place reports whether breakpoints are set for a client that sets none. One request says nothing: the branch must have gone
 // on within the life of what would have been written. A client that ever set one of its own is left alone for good.
 func (p *pass) place() bool {
-	return p.r.Config.Levers.Place && p.b != nil && p.side == "" && p.gate != filters.Bypass && !p.b.Ledger.Marked &&
-		p.b.Requests > 0 && p.r.Now.Sub(p.b.Last) <= cache.Short
+	return p.r.Config.Levers.Place && p.b != nil && p.side == "" && p.gate != filters.Bypass && p.gate != filters.Shadow &&
+		!p.b.Ledger.Marked && p.b.Requests > 0 && p.r.Now.Sub(p.b.Last) <= cache.Short
 }
 
 // frontier is the block to which a bridge may be needed: where the deepest entry ends that the provider holds by its own word,

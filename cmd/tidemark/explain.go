@@ -111,7 +111,11 @@ func done(v *pipeline.Verdict) string {
 	for _, g := range v.Gates {
 		reasons = append(reasons, g.Filter+"."+string(g.Gate))
 	}
-	return cmp.Or(strings.Join(reasons, ", "), "no filter was asked")
+	text := cmp.Or(strings.Join(reasons, ", "), "no filter was asked")
+	if v.Sum != "" {
+		text += " (" + v.Sum + ")"
+	}
+	return text
 }
 
 // end is the last n runes of a text.

@@ -49,7 +49,7 @@ func outcome() *pipeline.Outcome {
 		Gates:       map[pipeline.FilterGate]int{{Filter: "readlifecycle", Gate: filters.FreshRead}: 4},
 		Move:        &pipeline.Move{Kind: pipeline.Cold, Tokens: 720},
 		Cache:       pipeline.CacheCold,
-		Breakpoints: pipeline.BreakpointChanges{Stripped: 2, Kept: 1},
+		Breakpoints: pipeline.BreakpointChanges{Stripped: 2, Kept: 1, Raised: 3},
 		BytesIn:     4000, BytesOut: 1500, Turn: 9, Format: transcript.Anthropic, Duration: 1500 * time.Microsecond,
 		Stages: pipeline.Stages{pipeline.StageParse: time.Millisecond},
 	}
@@ -141,7 +141,8 @@ func TestRequestIsCounted(t *testing.T) {
 		"tidemark_moves_total{kind=cold} 1",
 		"tidemark_prefix_changes_total{declared=true} 1",
 		"tidemark_prefix_changes_total{declared=false} 4",
-		"tidemark_breakpoints_total{action=stripped,route=chat} 2",
+		"tidemark_breakpoints_total{action=held,route=chat} 2",
+		"tidemark_breakpoints_total{action=ttl_raised,route=chat} 3",
 		"tidemark_latches_total{result=won} 3",
 		"tidemark_latches_total{result=lost} 1",
 		"tidemark_latches_total{result=replayed} 3",

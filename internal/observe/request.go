@@ -66,7 +66,10 @@ func (m *Metrics) decisions(route string, o *pipeline.Outcome) {
 	if o.Undeclared {
 		m.prefixes.WithLabelValues("false").Inc()
 	}
-	for action, n := range map[string]int{"stripped": o.Breakpoints.Stripped, "anchored": o.Breakpoints.Anchored, "kept": o.Breakpoints.Kept} {
+	b := &o.Breakpoints
+	for action, n := range map[string]int{
+		"held": b.Stripped, "anchored": b.Anchored, "bridged": b.Kept, "placed": b.Placed, "ttl_raised": b.Raised, "ttl_lowered": b.Lowered,
+	} {
 		if n > 0 {
 			m.breakpoints.WithLabelValues(route, action).Add(float64(n))
 		}

@@ -13,8 +13,8 @@ func (b Billed) through() int { return b.Read + b.Write5m + b.Write1h }
 
 // Confirm takes the provider's word on an outbound with these marks, in the order of the prompt, that arrived at the time
 // at under key. What was written is certain from then on; what was read was there, and is there again for as long as it was
-// written for. Between the two the marks tell, by their weight. met holds, by id, the entries whose prefix was a part of the
-// outbound, and when they were last sent before. The entries are changed in place.
+// written for. met holds, by id, the entries whose prefix was a part of the outbound, and when they were last sent before. The
+// entries are changed in place.
 //
 // Nothing read and nothing written says that nothing is cached (a prompt below the provider's minimum, or no caching at all):
 // then nothing becomes certain.
@@ -23,14 +23,15 @@ func Confirm(entries []Entry, key Digest, marks []Mark, met map[Digest]time.Time
 		return entries
 	}
 	tail := marks[len(marks)-1]
+	hit := int32(-1) // cells that were read; unknown if nothing known is of that size
 	for i := range entries {
 		e := &entries[i]
-		if e.Assumed || e.Key != key {
+		if e.Assumed || e.Key != key || b.Read == 0 || int(e.Tokens) != b.Read || e.Cells > tail.Cells {
 			continue
 		}
-		// Prefixes of the same size are not the same: what is no part of the outbound was not read.
-		if last, ok := met[e.ID]; ok && b.Read > 0 && int(e.Tokens) == b.Read && e.Cells <= tail.Cells {
+		if last, ok := met[e.ID]; ok { // prefixes of the same size are not the same
 			e.read(at, last)
+			hit = max(hit, e.Cells)
 		}
 	}
 	for _, m := range marks {
@@ -41,26 +42,37 @@ func Confirm(entries []Entry, key Digest, marks []Mark, met map[Digest]time.Time
 		if m == tail {
 			e.Tokens = int32(b.through())
 		}
-		// The share of the weight that was read tells the marks that were there from those that were written.
 		switch {
 		case m == tail && b.Write5m+b.Write1h == 0:
 			e.read(at, met[m.ID])
-			continue
-		case m != tail && tail.Weight > 0 && int64(m.Weight)*int64(b.through()) <= int64(b.Read)*int64(tail.Weight)*51/50:
-			continue
+		case b.wrote(m, tail, hit):
+			e.written(m.TTL, b, at)
 		}
-		if tail.Weight > 0 && int64(m.Weight)*int64(b.through()) < int64(b.Minimum)*int64(tail.Weight)*21/20 {
-			continue // below the minimum, or too near it to tell
-		}
-		if !e.SureAlive(at) {
-			e.SureTTL = m.TTL
-			if b.Write1h == 0 && b.Write5m > 0 {
-				e.SureTTL = min(e.SureTTL, Short) // whatever was asked for
-			}
-		}
-		e.Sure = later(e.Sure, at)
 	}
 	return entries
+}
+
+// wrote reports whether, beyond doubt, the outbound wrote the prefix of a mark. All marks behind the hit did; where that is not
+// known the last one did. Sizes by weight may be wrong by a factor: scripts and escapes differ in what a token holds.
+func (b Billed) wrote(m, tail Mark, hit int32) bool {
+	switch {
+	case m == tail:
+		return b.through() >= b.Minimum
+	case b.Read > 0:
+		return hit >= 0 && m.Cells > hit
+	}
+	return tail.Weight > 0 && int64(m.Weight)*int64(b.through()) >= 2*int64(b.Minimum)*int64(tail.Weight)
+}
+
+// written notes that the provider wrote the entry for a request that arrived at the time at and asked for a TTL.
+func (e *Entry) written(ttl time.Duration, b Billed, at time.Time) {
+	if !e.SureAlive(at) {
+		e.SureTTL = ttl
+		if b.Write1h == 0 && b.Write5m > 0 {
+			e.SureTTL = min(e.SureTTL, Short) // whatever was asked for
+		}
+	}
+	e.Sure = later(e.Sure, at)
 }
 
 // read notes that the provider read the entry for a request that arrived at the time at, and that it was sent last before at

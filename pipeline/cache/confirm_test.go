@@ -55,13 +55,18 @@ func TestConfirm(t *testing.T) {
 		{name: "nothing is cached", marks: short, billed: Billed{Minimum: 1024}},
 		{name: "the shorter prefixes are below the minimum", marks: short, billed: Billed{Write5m: 1500, Minimum: 1400}, want: [3]time.Duration{2: Short}},
 		{
-			name: "a prefix so near the minimum that nobody can tell", marks: short, billed: Billed{Write5m: 4300, Minimum: 1400},
+			name: "a prefix so near the minimum that nobody can tell", marks: short, billed: Billed{Write5m: 4500, Minimum: 1024},
 			want: [3]time.Duration{1: Short, 2: Short},
 		},
-		{name: "what was written is itself near the minimum", marks: short, billed: Billed{Write5m: 1030, Minimum: 1024}},
+		{
+			name: "of what was read nobody knows how far it reaches", marks: short, billed: Billed{Read: 2900, Write5m: 6100, Minimum: 1024},
+			want: [3]time.Duration{2: Short},
+		},
+		{name: "what was written is itself below the minimum", marks: short, billed: Billed{Write5m: 1000, Minimum: 1024}},
+		{name: "and just above it", marks: short, billed: Billed{Write5m: 1030, Minimum: 1024}, want: [3]time.Duration{2: Short}},
 		{
 			name: "a tail whose increment is tiny", entries: known(9000, Short, Short, time.Minute), met: met(now.Add(-time.Minute), 1), marks: short,
-			billed: Billed{Read: 9000, Write5m: 3, Minimum: 1024}, want: [3]time.Duration{Short, 0, Short},
+			billed: Billed{Read: 9000, Write5m: 3, Minimum: 1024}, want: [3]time.Duration{Short, Short, Short},
 		},
 		{
 			name: "the tail was read", marks: short, billed: Billed{Read: 9000, Minimum: 1024},
