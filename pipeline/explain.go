@@ -77,7 +77,7 @@ func (p *pass) verdict(result int32) Verdict {
 		v.Saves, v.Since = d.Tokens-d.MarkerTokens, d.At
 		return v
 	}
-	if v.Zone == filters.Covered && p.gate == "" {
+	if v.Zone == filters.Covered && p.gate == "" && len(v.Gates) == 0 {
 		v.Gates = slices.Clone(v.Gates)
 		for _, f := range p.r.Config.Filters {
 			v.Gates = append(v.Gates, FilterGate{f.Name(), filters.CachedPrefix})
