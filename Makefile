@@ -17,7 +17,7 @@ build: ## build bin/tidemark
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/tidemark ./cmd/tidemark
 
 .PHONY: demo
-demo: build ## play a coding session through a real Envoy, three ways
+demo: build ## play a coding session through a real Envoy, four ways
 	@ENVOY_BIN="$$(scripts/find-envoy.sh)" bin/tidemark demo
 
 .PHONY: test

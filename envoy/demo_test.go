@@ -12,7 +12,7 @@ import (
 // TestDemo runs what make demo runs. The demo fails if anything that it shows does not hold.
 func TestDemo(t *testing.T) {
 	if testing.Short() {
-		t.Skip("the demo plays a session three ways, which takes seconds")
+		t.Skip("the demo plays a session four ways, which takes seconds")
 	}
 	cmd := exec.CommandContext(t.Context(), envoytest.Program(t), "demo")
 	cmd.Env = append(os.Environ(), "ENVOY_BIN="+envoytest.Binary(t), "TIDEMARK_DEADLINE=4s") // a busy machine must not decide

@@ -25,6 +25,9 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/tidemark-dev/tidemark/envoy/envoytest"
+	"github.com/tidemark-dev/tidemark/filters/all"
+	"github.com/tidemark-dev/tidemark/internal/check"
+	"github.com/tidemark-dev/tidemark/internal/routeconfig"
 )
 
 func TestEnvoyConfigs(t *testing.T) {
@@ -70,6 +73,30 @@ func TestEveryExampleHasAReadme(t *testing.T) {
 			if !bytes.Contains(b, []byte(part)) {
 				t.Errorf("%s: the README has no part %q", folder, part)
 			}
+		}
+	}
+}
+
+// TestCheckFindsNothing: what tidemark check says of the examples, it would say of their copies.
+func TestCheckFindsNothing(t *testing.T) {
+	var known []routeconfig.Filter
+	for _, s := range all.Specs() {
+		known = append(known, routeconfig.Filter(s))
+	}
+	for _, folder := range append([]string{"envoy-static"}, kubernetes...) {
+		files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		report, err := check.Files(append(files, "tidemark.yaml"), known)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if report.Servers != 1 || report.Filters == 0 {
+			t.Errorf("%s: %d server configs and %d filters were looked at", folder, report.Servers, report.Filters)
+		}
+		for _, f := range report.Findings {
+			t.Error(f)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v4"
 	"google.golang.org/grpc/codes"
 
@@ -17,12 +18,13 @@ import (
 	"github.com/tidemark-dev/tidemark/extproc"
 	"github.com/tidemark-dev/tidemark/internal/observe"
 	"github.com/tidemark-dev/tidemark/pipeline"
+	"github.com/tidemark-dev/tidemark/pipeline/transcript"
 )
 
 type object = map[string]any
 
 // TestPatchesOnEnvoy puts the pieces of the examples into a plain config, as the mesh would, and looks at the route's config
-// that reaches tidemark, and at the body that reaches the provider.
+// that reaches tidemark, at the body that reaches the provider, and at the usage that comes back.
 func TestPatchesOnEnvoy(t *testing.T) {
 	for name, c := range map[string]struct {
 		file, want string
@@ -30,15 +32,16 @@ func TestPatchesOnEnvoy(t *testing.T) {
 	}{
 		"envoy-gateway": {
 			file: "envoy-gateway/per-route.yaml",
-			want: `metadata {"components":{"readlifecycle":{"min_tokens":200}},"pipeline":["readlifecycle"]}`,
+			want: `metadata {"components":{"readlifecycle":{"min_tokens":200}},"pipeline":["readlifecycle"],"ttl":"auto"}`,
 			apply: func(pieces map[string]object, config *plain) {
 				config.filters[0] = pieces["Listener"]
+				tapAs(t, config.filters[1].(object)["typed_config"].(object), "envoy-gateway/tidemark.yaml")
 				config.route["typed_per_filter_config"] = object{"envoy.filters.http.set_metadata": pieces["RouteConfiguration"]}
 			},
 		},
 		"istio": {
 			file: "istio/tidemark.yaml",
-			want: `json {"components":{"readlifecycle":{"min_tokens":200}},"pipeline":["readlifecycle"]}`,
+			want: `json {"components":{"readlifecycle":{"min_tokens":200}},"pipeline":["readlifecycle"],"ttl":"auto"}`,
 			apply: func(pieces map[string]object, config *plain) {
 				config.filters[1] = pieces["HTTP_FILTER"]
 				maps.Copy(config.route, pieces["HTTP_ROUTE"])
@@ -67,21 +70,53 @@ func TestPatchesOnEnvoy(t *testing.T) {
 				c.apply(pieces, config)
 				return config.text(t)
 			}
-			if got := outbound(t, edit); got != c.want {
+			got, response := exchange(t, edit)
+			if got != c.want {
 				t.Errorf("tidemark was told %s, want %s", got, c.want)
+			}
+			want := &pipeline.Usage{Input: 12, Read: 4000, Write5m: 100, Write1h: 200, Output: 50}
+			if d := cmp.Diff(want, response.Usage); d != "" {
+				t.Errorf("what was billed, -want +got:\n%s", d)
 			}
 		})
 	}
 }
 
-// outbound sends a request through an Envoy with an edited config and returns the body as the provider sees it, which is what
-// tidemark was told of the route.
-func outbound(t *testing.T, edit func(string) string) string {
+// tapAs gives a filter the response side that Envoy Gateway makes of a policy: headers come if the policy speaks of responses.
+func tapAs(t *testing.T, filter object, file string) {
 	t.Helper()
+	for _, r := range resources(t, file) {
+		if spec, ok := r.spec.(*extensionPolicy); ok {
+			mode := object{"request_header_mode": "SEND", "request_body_mode": "BUFFERED", "response_header_mode": "SKIP"}
+			if policy := spec.ExtProc[0].ProcessingMode; policy.Response != nil {
+				mode["response_header_mode"] = "SEND"
+				filter["allow_mode_override"] = policy.AllowModeOverride
+			}
+			filter["processing_mode"] = mode
+			return
+		}
+	}
+	t.Fatalf("%s has no policy", file)
+}
+
+// answer is what the provider says, and what it bills.
+const answer = `{"id":"msg_1","type":"message","role":"assistant","model":"claude-sonnet-4-6","content":[],"usage":{"input_tokens":12,` +
+	`"cache_creation_input_tokens":300,"cache_read_input_tokens":4000,"cache_creation":{"ephemeral_5m_input_tokens":100,"ephemeral_1h_input_tokens":200},"output_tokens":50}}`
+
+// exchange sends a request through an Envoy with an edited config. It returns the body as the provider sees it, which is what
+// tidemark was told of the route, and what tidemark was told of the response.
+func exchange(t *testing.T, edit func(string) string) (outbound string, response *pipeline.Response) {
+	t.Helper()
+	engine := tell{responses: make(chan *pipeline.Response, 1)}
 	env := envoytest.Start(t, envoytest.Options{
-		Upstream: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) }),
-		Server:   &extproc.Options{Engine: tell{}, Admit: admit, Result: observe.Result, Account: observe.Account, Observer: quiet{}, Deadline: 2 * time.Second},
-		Edit:     edit,
+		Upstream: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			b, _ := io.ReadAll(r.Body)
+			w.Header().Set("x-outbound", string(b))
+			w.Header().Set("content-type", "application/json")
+			_, _ = io.WriteString(w, answer)
+		}),
+		Server: &extproc.Options{Engine: engine, Admit: admit, Result: observe.Result, Account: observe.Account, Observer: quiet{}, Deadline: 2 * time.Second},
+		Edit:   edit,
 	})
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, env.URL("/v1/messages"), strings.NewReader("{}"))
 	if err != nil {
@@ -93,20 +128,21 @@ func outbound(t *testing.T, edit func(string) string) string {
 	}
 	defer func() { _ = res.Body.Close() }()
 	b, err := io.ReadAll(res.Body)
-	if err != nil || res.StatusCode != http.StatusOK {
+	if err != nil || res.StatusCode != http.StatusOK || string(b) != answer {
 		t.Fatalf("status %d, %v: %s", res.StatusCode, err, b)
 	}
-	return string(b)
+	return res.Header.Get("x-outbound"), <-engine.responses
 }
 
-// tell is an engine that forwards the name of the route's config.
-type tell struct{}
+// tell is an engine that forwards the name of the route's config, and tells what it hears of responses.
+type tell struct{ responses chan *pipeline.Response }
 
 func (tell) Request(_ context.Context, r *pipeline.Request) *pipeline.Outcome {
 	return &pipeline.Outcome{Body: []byte(r.Config.Name)}
 }
 
-func (tell) Observe(context.Context, *pipeline.Outcome, *pipeline.Response) *pipeline.Observation {
+func (e tell) Observe(_ context.Context, _ *pipeline.Outcome, r *pipeline.Response) *pipeline.Observation {
+	e.responses <- r
 	return &pipeline.Observation{}
 }
 
@@ -123,7 +159,7 @@ func admit(h *extproc.Head) (*pipeline.Request, string) {
 	case h.Config.Pipeline != "":
 		name = "pipeline " + h.Config.Pipeline
 	}
-	return &pipeline.Request{Config: &pipeline.Config{Name: name}}, ""
+	return &pipeline.Request{Format: transcript.Anthropic, Config: &pipeline.Config{Name: name}}, ""
 }
 
 // quiet is an observer that nobody asks.

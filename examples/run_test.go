@@ -49,7 +49,7 @@ func TestEnvoyStatic(t *testing.T) {
 		})
 	}})
 	var out bytes.Buffer
-	if err := demo.Play(t.Context(), env.URL(""), tidemark.Clock, &out, false); err != nil {
+	if err := demo.Play(t.Context(), &demo.Stage{URL: env.URL(""), Clock: tidemark.Clock, Out: &out, One: true}); err != nil {
 		t.Errorf("%v\n%s", err, out.String())
 	}
 	env.Logged(t, "tidemark: moved gate= bytes=")

@@ -51,6 +51,10 @@ type (
 					Body       string   `yaml:"body"`
 					Attributes []string `yaml:"attributes"`
 				} `yaml:"request"`
+				Response *struct { // headers come where it is there
+					Body string `yaml:"body"`
+				} `yaml:"response"`
+				AllowModeOverride bool `yaml:"allowModeOverride"`
 			} `yaml:"processingMode"`
 			Metadata struct {
 				AccessibleNamespaces []string `yaml:"accessibleNamespaces"`

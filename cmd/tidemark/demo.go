@@ -17,12 +17,13 @@ import (
 )
 
 type demoCommand struct {
-	Envoy string `help:"Envoy binary, 1.39 or later ($$ENVOY_BIN)." env:"ENVOY_BIN" default:"envoy" placeholder:"FILE"`
+	Envoy string `help:"Envoy binary, 1.40 or later ($$ENVOY_BIN)." env:"ENVOY_BIN" default:"envoy" placeholder:"FILE"`
 }
 
 // Run plays the demo. It exits with 1 if something that it shows does not hold, with 2 if it cannot be played.
 func (c *demoCommand) Run() error {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// A reader that goes away (demo | head) must not leave Envoy and the filter behind.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGPIPE)
 	defer stop()
 	self, err := os.Executable()
 	if err != nil {
@@ -88,5 +89,5 @@ type demoClientCommand struct {
 func (c *demoClientCommand) Run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	return demo.Play(ctx, c.URL, c.Clock, os.Stdout, colors())
+	return demo.Play(ctx, &demo.Stage{URL: c.URL, Clock: c.Clock, Out: os.Stdout, Color: colors()})
 }

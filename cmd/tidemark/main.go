@@ -19,7 +19,7 @@ import (
 type commands struct {
 	Serve        serveCommand        `cmd:"" help:"Serve Envoy as an ext_proc filter."`
 	Check        checkCommand        `cmd:"" help:"Check tidemark's config and Envoy's before they are deployed."`
-	Demo         demoCommand         `cmd:"" help:"Play a coding session through a real Envoy, three ways."`
+	Demo         demoCommand         `cmd:"" help:"Play a coding session through a real Envoy, four ways."`
 	Replay       replayCommand       `cmd:"" help:"Play recorded sessions through the engine and report what it did."`
 	Explain      explainCommand      `cmd:"" help:"Say what was done to each result of one request, and why not to the others."`
 	Health       healthCommand       `cmd:"" help:"Ask a running server whether it is ready; for container probes."`

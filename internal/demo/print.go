@@ -16,7 +16,6 @@ type printer struct {
 }
 
 const (
-	dim   = "2"
 	bold  = "1"
 	green = "32"
 	red   = "31"
@@ -31,51 +30,75 @@ func (p *printer) paint(code, text string) string {
 
 func (p *printer) printf(format string, args ...any) { fmt.Fprintf(p.w, format, args...) }
 
-func (p *printer) intro(turns int) {
-	p.printf("%s\n", p.paint(bold, "One coding session, three ways through the same Envoy"))
-	p.printf("A made-up session of %d turns. A simulated provider with Anthropic's published cache rules and the prices of %s\n", turns, model)
-	p.printf("(input $%.0f per million tokens, cache read 0.1, write 1.25; table of 2026-11-29). Figures are a model's, not a bill.\n\n", dollarsPerMT)
-	p.printf("each turn:  ░ read from cache   ▓ written   · removed      ✓ what was cached is read   ✗ it was lost\n\n")
-	p.printf("%4s", "")
-	for _, w := range ways() {
-		p.printf("  %-43s", w.name)
-	}
-	p.printf("\n")
+func (p *printer) intro(turns, ways int) {
+	p.printf("%s\n", p.paint(bold, fmt.Sprintf("One coding session of %d turns, billed at 5 minutes, played %d ways through the same Envoy", turns, ways)))
+	p.printf("The session is made up; its pauses pass on a clock of its own. A simulated provider keeps Anthropic's published cache rules, at\n")
+	p.printf("the prices of %s: USD %g per million input tokens, %g read from the cache, %g written to it for 5 minutes, %g for an hour.\n\n",
+		model, dollarsPerMT, dollarsPerMT*readRate, dollarsPerMT*shortRate, dollarsPerMT*longRate)
 }
 
-// width of a bar, and tokens that one cell of it stands for.
-const (
-	width = 22
-	cell  = 5000
-)
+// margin is where the columns of the picture begin.
+const margin = 16
 
-func (p *printer) turn(n int, ws []*way, row []*reading) {
-	p.printf("%4d", n)
-	for i, r := range row {
-		mark := p.paint(green, "✓")
-		if !r.kept {
-			mark = p.paint(red, "✗")
+// picture draws what every turn wrote, a column each: a token written costs at least twelve times a token read.
+func (p *printer) picture(turns []turn, ws []*way) {
+	p.printf("Tokens that each turn had to write, a column each. Pauses are in minutes: after 5 the cache is gone, after 60 where an hour was asked for.\n\n")
+	var labels strings.Builder
+	column := margin
+	for i := range turns {
+		if turns[i].pause > 0 {
+			fmt.Fprintf(&labels, "%*s%s", max(0, column-labels.Len()), "", minutes(turns[i].pause))
+			column++
 		}
-		share := 100 * float64(r.Read) / float64(max(1, r.prompt()))
-		p.printf("  %s %s %3.0f %%  $%.3f%s", bar(r), mark, share, dollars(ws[i].cost), strings.Repeat(" ", 5))
+		column++
+	}
+	p.printf("%s\n", labels.String())
+	most := 1
+	for _, w := range ws {
+		for _, r := range w.turns {
+			most = max(most, r.written())
+		}
+	}
+	for _, w := range ws {
+		p.printf("  %-*s", margin-2, w.name)
+		for i, r := range w.turns {
+			if turns[i].pause > 0 {
+				p.printf("│")
+			}
+			p.printf("%s", p.column(r, most))
+		}
+		p.printf("\n")
 	}
 	p.printf("\n")
 }
 
-func bar(r *reading) string {
-	read := (r.Read + cell/2) / cell
-	written := (r.prompt()+cell/2)/cell - read
-	removed := (max(0, r.removed) + cell/2) / cell
-	text := strings.Repeat("░", read) + strings.Repeat("▓", max(0, written)) + strings.Repeat("·", removed)
-	if n := len([]rune(text)); n < width {
-		text += strings.Repeat(" ", width-n)
+// heights of a column.
+var heights = []rune("▁▂▃▄▅▆▇█")
+
+func (p *printer) column(r *reading, most int) string {
+	c := string(heights[r.written()*(len(heights)-1)/most])
+	if !r.kept {
+		return p.paint(red, c)
 	}
-	return text
+	return c
 }
 
-func (p *printer) pause(d time.Duration, removed int) {
-	p.printf("%s\n", p.paint(dim, fmt.Sprintf("      %v pass on the session's clock: the cache is cold and everything is written anew. tidemark left out %d tokens of stale reads for free.",
-		d, removed)))
+func minutes(d time.Duration) string { return fmt.Sprintf("%.0fm", d.Minutes()) }
+
+func (p *printer) table(ws []*way) {
+	t := table.NewWriter()
+	t.SetOutputMirror(p.w)
+	t.SetStyle(table.StyleLight)
+	t.AppendHeader(table.Row{"", "input bill", "of pass-through", "read from cache", "prefix broken", "tokens left out", "lifts to 1h"})
+	plain := ws[0].total()
+	for _, w := range ws {
+		all := w.total()
+		t.AppendRow(table.Row{
+			w.name, fmt.Sprintf("$%.3f", dollars(all.cost)), percent(all.cost, plain.cost), percent(all.read, all.prompt),
+			all.broken, plain.prompt - all.prompt, all.lifts,
+		})
+	}
+	t.Render()
 }
 
 func (p *printer) heading(text string) { p.printf("\n%s\n", p.paint(bold, text)) }
@@ -86,16 +109,4 @@ func (p *printer) claim(holds bool, text string) {
 		mark = p.paint(red, "✗")
 	}
 	p.printf("  %s %s\n", mark, text)
-}
-
-func (p *printer) table(ws []*way) {
-	p.printf("\n")
-	t := table.NewWriter()
-	t.SetOutputMirror(p.w)
-	t.SetStyle(table.StyleLight)
-	t.AppendHeader(table.Row{"", "tokens sent", "read from cache", "written", "longest prompt", "prefix broken", "input cost"})
-	for _, w := range ws {
-		t.AppendRow(table.Row{w.name, w.prompt, percent(w.read, w.prompt), w.written, w.longest, w.broken, fmt.Sprintf("$%.3f", dollars(w.cost))})
-	}
-	t.Render()
 }

@@ -8,17 +8,21 @@ import (
 	"github.com/tidemark-dev/tidemark/pipeline/transcript"
 )
 
-// model is what the session is billed as: cache reads at a tenth, five-minute writes at 1.25 of the input price.
+// model is what the session is billed as. The rates are those of the cache, in input tokens: read, written for five minutes,
+// written for an hour.
 const (
 	model        = "claude-sonnet-4-6"
 	dollarsPerMT = 3.0
+	readRate     = 0.1
+	shortRate    = 1.25
+	longRate     = 2.0
 )
 
 // turn is one request of the session.
 type turn struct {
 	body  []byte
 	at    time.Time
-	pause time.Duration // before it, if it is longer than the cache lives
+	pause time.Duration // before it, if it is longer than five minutes
 	reply string        // what the model answers, as content blocks
 }
 
@@ -77,7 +81,18 @@ var script = []struct {
 		{read("limit/limiter.go", 135), read("docs/limits.md", 110)},
 		{edit("docs/limits.md")},
 		{run(25)},
+	}},
+	{80 * time.Minute, "Back from lunch. The limits should be in the metrics too.", [][]use{
+		{read("server/metrics.go", 150)},
+		{edit("server/metrics.go")},
+		{run(40)},
+		{read("server/metrics.go", 155)},
+	}},
+	{35 * time.Minute, "Reviewed. Rename the option, please.", [][]use{
 		{edit("config/config.go")},
+		{edit("config/load.go")},
+		{run(30)},
+		{edit("README.md")},
 		{run(25)},
 	}},
 }

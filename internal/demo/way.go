@@ -11,17 +11,14 @@ import (
 	"time"
 )
 
-// way is one of the three ways in which the session is played. Each is a workspace of its own at the provider.
+// way is one of the ways in which the session is played. Each is a workspace of its own at the provider.
 type way struct {
 	name   string
 	path   string // of its route
 	change func([]byte) ([]byte, error)
 
-	prompt, read, written int // tokens, all turns together
-	cost                  float64
-	covered               int // tokens that the provider holds of the last request
-	broken                int // turns on which a held prefix was lost
-	longest               int // prompt tokens of the longest request
+	turns   []*reading
+	covered int // tokens that the provider holds of the last request
 }
 
 // usage is what the provider says that a request was billed for, in tokens.
@@ -39,22 +36,49 @@ func (u *usage) prompt() int  { return u.Input + u.Read + u.written() }
 
 // cost is the price in units of one uncached input token.
 func (u *usage) cost() float64 {
-	return float64(u.Input) + 0.1*float64(u.Read) + 1.25*float64(u.Creation.Short) + 2*float64(u.Creation.Long)
+	return float64(u.Input) + readRate*float64(u.Read) + shortRate*float64(u.Creation.Short) + longRate*float64(u.Creation.Long)
 }
 
 // reading is what one turn was billed for.
 type reading struct {
 	usage
-	removed int // tokens fewer than as the client sent it
-	kept    bool
+	kept bool // all that the provider held was read, or its life was over
 }
 
-func ways() []*way {
-	return []*way{
-		{name: "pass-through", path: "/off"},
-		{name: "naive removal", path: "/off", change: naive},
-		{name: "tidemark", path: ""},
+// total is what a way was billed for.
+type total struct {
+	prompt, read int // tokens
+	broken       int // turns on which a held prefix was lost
+	lifts        int // turns that wrote for an hour, where the client asks for five minutes
+	cost         float64
+}
+
+func (w *way) total() (t total) {
+	for _, r := range w.turns {
+		t.prompt += r.prompt()
+		t.read += r.Read
+		t.cost += r.cost()
+		if !r.kept {
+			t.broken++
+		}
+		if r.Creation.Long > 0 {
+			t.lifts++
+		}
 	}
+	return t
+}
+
+// ways are those that need no tidemark, and those that do.
+func ways(tidemark ...*way) []*way {
+	return append([]*way{{name: "pass-through", path: "/off"}, {name: "naive removal", path: "/off", change: naive}}, tidemark...)
+}
+
+// lossless is the way whose bodies differ in nothing but cache_control.
+const lossless = "lossless"
+
+// presets are the ways through the routes of envoy/bootstrap.yaml.
+func presets() []*way {
+	return ways(&way{name: lossless, path: "/lossless"}, &way{name: "default", path: "/default"})
 }
 
 // stage is what the session is played on.
@@ -77,17 +101,9 @@ func (s *stage) play(ctx context.Context, w *way, t *turn) (*reading, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &reading{usage: *u}
-	r.kept = t.pause > 0 || u.Read >= w.covered
-	w.prompt += u.prompt()
-	w.read += u.Read
-	w.written += u.written()
-	w.cost += u.cost()
-	w.longest = max(w.longest, u.prompt())
+	r := &reading{usage: *u, kept: t.pause > 0 || u.Read >= w.covered}
+	w.turns = append(w.turns, r)
 	w.covered = u.Read + u.written()
-	if !r.kept {
-		w.broken++
-	}
 	return r, nil
 }
 
