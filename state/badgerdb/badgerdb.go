@@ -56,10 +56,11 @@ type DB struct {
 	secret  []byte
 	reserve uint64
 
-	mu     sync.RWMutex // read by every call, so that Close waits for those that run
-	closed bool
-	stop   chan struct{}
-	done   chan struct{}
+	mu       sync.RWMutex // read by every call, so that Close waits for those that run
+	closed   bool
+	stop     chan struct{}
+	done     chan struct{}
+	patience time.Duration // how long closing may take
 
 	unreadable atomic.Int64
 	warnOnce   sync.Once
@@ -79,7 +80,7 @@ func Open(dir string, o Options) (*DB, error) {
 func open(dir string, o Options, reserve uint64) (d *DB, err error) {
 	d = &DB{
 		log: o.Logger, files: filepath.Join(dir, "badger"), reserve: reserve,
-		stop: make(chan struct{}), done: make(chan struct{}),
+		stop: make(chan struct{}), done: make(chan struct{}), patience: closeTimeout,
 	}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
@@ -177,10 +178,25 @@ func (d *DB) Close() error {
 	}
 	close(d.stop)
 	<-d.done
-	if err := errors.Join(guard(d.db.Close), d.lock.Close()); err != nil {
+	if err := errors.Join(d.closeDB(), d.lock.Close()); err != nil {
 		return fmt.Errorf("close store: %w", err)
 	}
 	return nil
+}
+
+// closeTimeout is how long the database may take to close. What was committed is on disk long before.
+const closeTimeout = 10 * time.Second
+
+// closeDB closes the database. Badger tries for ever to write what is in memory where its directory is gone or its disk full.
+func (d *DB) closeDB() error {
+	done := make(chan error, 1)
+	go func() { done <- guard(d.db.Close) }()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(d.patience):
+		return fmt.Errorf("the database was not closed within %v", d.patience)
+	}
 }
 
 // call runs one call of the store, unless its time is over or the store is closed.
