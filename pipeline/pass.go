@@ -296,7 +296,8 @@ func (p *pass) adopt(ctx context.Context) error {
 			break
 		}
 		b := o.Clone()
-		b.Version, b.Commit = 0, 0 // nothing of it is stored under this session
+		// Nothing of it is stored under this session, and what becomes of it here is no longer what becomes of it there.
+		b.ID, b.Parent, b.Version, b.Commit = newID(), o.ID, 0, 0
 		b.Ledger = b.Ledger.Fork()
 		p.sess.put(b)
 		p.sess.dirty[b.ID] = true

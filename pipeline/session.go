@@ -229,18 +229,23 @@ func (e *Engine) related(ctx context.Context, key state.SessionKey, chain []stat
 	if err != nil {
 		return nil, false, err
 	}
-	byID := map[uint64]*state.Branch{}
-	take := func(b *state.Branch) {
+	type place struct {
+		session state.Digest
+		branch  uint64
+	}
+	known := map[place]*state.Branch{} // versions count within a session
+	take := func(session state.Digest, b *state.Branch) {
 		if h, ok := b.Head(); !ok || h != head {
 			return
 		}
-		switch known := byID[b.ID]; {
-		case known == nil:
-			byID[b.ID] = b
-		case known.Version > b.Version:
-			byID[b.ID] = state.Unite(known, b, now)
+		at := place{session, b.ID}
+		switch was := known[at]; {
+		case was == nil:
+			known[at] = b
+		case was.Version > b.Version:
+			known[at] = state.Unite(was, b, now)
 		default:
-			byID[b.ID] = state.Unite(b, known, now)
+			known[at] = state.Unite(b, was, now)
 		}
 	}
 	for _, k := range keys[:min(len(keys), maxRelated)] {
@@ -253,17 +258,19 @@ func (e *Engine) related(ctx context.Context, key state.SessionKey, chain []stat
 		}
 		for _, b := range stored.Branches {
 			b.Entries = cache.Restart(b.Entries, e.start)
-			take(b)
+			take(k.Session, b)
 		}
 	}
 	for _, s := range e.inMemory(key.Tenant) {
 		if s.key != key {
 			for _, b := range s.published() {
-				take(b)
+				take(s.key.Session, b)
 			}
 		}
 	}
-	found = slices.SortedFunc(maps.Values(byID), func(a, b *state.Branch) int { return cmp.Compare(a.ID, b.ID) })
+	found = slices.SortedFunc(maps.Values(known), func(a, b *state.Branch) int {
+		return cmp.Or(cmp.Compare(a.ID, b.ID), a.Last.Compare(b.Last), cmp.Compare(a.Version, b.Version))
+	})
 	return found, len(keys) <= maxRelated, nil
 }
 
