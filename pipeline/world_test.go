@@ -326,7 +326,7 @@ func (w *world) send(ev *simagent.Event) {
 		w.excused++ // after a rewind to so few messages that what is left is too small to be cached
 		return
 	}
-	if lost > 0 && !declared && w.held == 0 {
+	if lost > 0 && !declared && w.held == 0 && w.warm == 0 { // what a warm move re-writes a retry may have to write again
 		w.lose("read loss", "%d more tokens uncached than without tidemark (kind %v, gate %q)", lost, o.Kind, o.Gate)
 	}
 }
