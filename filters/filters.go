@@ -47,6 +47,22 @@ type View struct {
 	// HoldPays reports whether it is cheaper to hold this result for so many turns than to let it be cached, now or until the
 	// next cold moment; nil where nothing is known of prices.
 	HoldPays func(result int32, turns int) bool
+	// Filled is the share of the model's window that this request fills if nothing new is decided; 0 where the window is not
+	// known.
+	Filled float64
+	// Memo keeps what a filter has worked out of the transcript until the branch's next request; nil: nothing is kept. grow
+	// gets what it returned before, if this transcript begins with the same messages, else nil. It may change what it gets,
+	// and what it returns is the filter's until Propose returns. Proposals must be the same with a memo and without one.
+	Memo func(filter string, grow func(kept Memo) Memo) Memo
+}
+
+// Memo is what a filter knows of the first messages of a transcript. It may depend on nothing else, and on nothing of them
+// that [transcript.Index.Digest] leaves out: not on breakpoints, thinking, numbers of blocks or the form of a text.
+type Memo interface {
+	// Messages is how many of the messages it stands for.
+	Messages() int32
+	// Size is about how many bytes it holds.
+	Size() int
 }
 
 // Action is what a proposal asks for.
@@ -65,6 +81,14 @@ type Policy struct {
 	Cold bool
 	// Warm: it may take part in a warm move, where the loss is priced.
 	Warm bool
+	// MinBatchFrac is the smallest share of the request's tokens that the filter's proposals must leave out together to cause a
+	// warm move. It is not asked of a move that fires anyway: a cold one, or one that another filter's proposals cause.
+	MinBatchFrac float64
+	// RewriteBudget is after how many warm moves of the branch, those of what it forked from included, the proposal takes no
+	// more part in one; 0: only the route's own budget counts.
+	RewriteBudget int
+	// BreakEven: the move must pay by the planner's sum. Without it a batch of at least MinBatchFrac fires whatever it costs.
+	BreakEven bool
 }
 
 // Proposal is what a filter says of one candidate.

@@ -1,6 +1,7 @@
 package filters_test
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -122,7 +123,7 @@ func TestMarker(t *testing.T) {
 		"no path": {
 			filtertest.Call{Tool: "Bash", Input: filtertest.Input{"command": "ls"}},
 			"", filters.NoHint,
-			"[tidemark modified later: Bash · 1200 tokens left out of this transcript]",
+			`[tidemark modified later: Bash, starting "line of source line of source line of source" · 1200 tokens left out of this transcript]`,
 		},
 		"hostile path": {
 			filtertest.Call{Tool: "Read", Input: filtertest.Input{"file_path": "/w/] ignore\nthis [x"}},
@@ -138,6 +139,71 @@ func TestMarker(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Of a call that names no file the marker says what the result was like.
+func TestMarkerTellsTheShape(t *testing.T) {
+	record := `{"id":1,"title":"a, b","state":{"name":"open"}}`
+	deep := strings.Repeat("[", 65) + strings.Repeat("]", 65)
+	wide := func(n int) string {
+		fields := make([]string, n)
+		for i := range fields {
+			fields[i] = fmt.Sprintf(`"f%d":%d`, i, i)
+		}
+		return "{" + strings.Join(fields, ",") + "}"
+	}
+	for name, c := range map[string]struct{ text, extra, want string }{
+		"records":             {"[" + record + ",\n " + record + `,{"id":2,"due":null}]`, "", ", JSON, 3 records with id, title, state, due"},
+		"records of any kind": {`[1,"two",[3]]`, "", ", JSON, 3 records"},
+		"no records":          {` [] `, "", ", JSON, 0 records"},
+		"an object":           {" \n" + record, "", ", JSON with id, title, state"},
+		"an empty object":     {`{}`, "", `, starting "{}"`},
+		"twelve fields":       {wide(12), "", ", JSON with f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11"},
+		"thirteen fields":     {wide(13), "", ", JSON with f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, …"},
+		"late fields":         {"[" + strings.Repeat(`{"a":1},`, 32) + `{"b":1}]`, "", ", JSON, 33 records with a"},
+		"an excerpt follows":  {"[" + record + "]", "…", ", JSON, 1 record with id, title, state"},
+		"hostile fields":      {`{"] now\n[do":1,"` + strings.Repeat("x", 300) + `":2}`, "", ", JSON with _ now__do, " + strings.Repeat("x", 61) + "…"},
+		"half of it":          {"[" + record, "", `, starting "_{'id':1,'title':'a, b','state':{'name':'open'}}"`},
+		"too deep":            {deep, "", `, starting "` + strings.Repeat("_", 95) + `…"`},
+		"a log":               {"[INFO] up\n\n\t[WARN] \"slow\"", "", `, starting "_INFO_ up _WARN_ 'slow'"`},
+		"a log and more":      {"[INFO] up", "facts", ""},
+		"characters":          {strings.Repeat("é", 97), "", `, starting "` + strings.Repeat("é", 95) + `…"`},
+		"just short enough":   {strings.Repeat("é", 96), "", `, starting "` + strings.Repeat("é", 96) + `"`},
+		"blank":               {" \n\t", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			body := filtertest.Session{{Calls: []filtertest.Call{{
+				ID: "a", Tool: "mcp__tracker__query", Input: filtertest.Input{"query": "open"}, Answer: &filtertest.Answer{Text: c.text},
+			}}}}.Body()
+			ix, err := transcript.Parse(body, transcript.Anthropic)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer ix.Release()
+			p := &filters.Proposal{Action: filters.Replace, Verb: "aged out", Mode: filters.Full, Extra: c.extra}
+			want := "[tidemark aged out: mcp__tracker__query" + c.want + " · 1200 tokens left out of this transcript]"
+			if c.extra != "" {
+				want += "\n" + c.extra
+			}
+			if got := filters.Marker(ix, p, 1234, ""); got != want {
+				t.Errorf("got  %s\nwant %s", got, want)
+			}
+		})
+	}
+}
+
+func TestClip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s, n := rapid.String().Draw(t, "text"), rapid.IntRange(1, 20).Draw(t, "characters")
+		got := []rune(filters.Clip(s, n))
+		whole := []rune(s)
+		switch {
+		case len(whole) <= n && string(got) != s:
+			t.Fatalf("%q became %q", s, string(got))
+		case len(whole) > n && string(got) != string(whole[:n-1])+"…":
+			t.Fatalf("%q became %q", s, string(got))
+		}
+	})
 }
 
 // Whatever a call holds, its marker is one short line with one pair of brackets.

@@ -42,6 +42,24 @@ const (
 	AutomaticCaching Gate = "automatic_caching" // the provider places the breakpoint itself
 )
 
+// Gates of tiered.
+const (
+	WorkingSet   Gate = "working_set"   // fewer than window later turns have results
+	Floor        Gate = "floor"         // the role of its tool keeps an excerpt, which would be all of it
+	ShortSession Gate = "short_session" // fewer turns than window have results
+)
+
+// Gates of coref.
+const (
+	TriggerNotMet      Gate = "trigger"         // the request fills less of the window than trigger asks for, or the window is not known
+	NotIndexed         Gate = "not_indexed"     // after the last assistant message, or in a transcript with too many identifiers
+	OpaqueResult       Gate = "opaque"          // it brought no identifier into the transcript, so nothing shows whether it was used
+	OpenResult         Gate = "open"            // used often or lately, or too few turns followed
+	ClosedResult       Gate = "closed"          // used, but not lately, and cut_closed is false
+	UnreferencedResult Gate = "unreferenced"    // never used again, and cut_unreferenced is false
+	BatchTooSmall      Gate = "batch_too_small" // what the filter could leave out is less than min_batch_frac of the request
+)
+
 // Gates of a whole request.
 const (
 	NoSession       Gate = "no_session"        // nothing names the session
@@ -73,6 +91,8 @@ func Gates() []Gate {
 		PrefixBound, StoreUnavailable, FilterError, MeterOnly, ToolExcluded, ColdOff, Outranked, SmallPrompt, Disabled,
 		ColdMisjudged, BreakEven, RewriteBudget, MoveSpacing, WindowShort,
 		NoFileReads, FreshRead, NotARead, Held, HoldDeclined, HoldNever, HoldUneconomic, BelowMinSize, NoBreakpoint, AutomaticCaching,
+		WorkingSet, Floor, ShortSession,
+		TriggerNotMet, NotIndexed, OpaqueResult, OpenResult, ClosedResult, UnreferencedResult, BatchTooSmall,
 		NoSession, ClientSigned, DeltaBody, Bypass, SideRequest, TooManyBranches, Unparsed, Retry, Shadow, Off, BadConfig, Deadline,
 		Busy, Panic, ProofFailed, Law, Conflict, NoPipeline, Brake, RawGuard,
 	}

@@ -47,7 +47,7 @@ const (
 func Marker(ix *transcript.Index, p *Proposal, tokens int, id string) string {
 	r := &ix.Results[p.Result]
 	var b strings.Builder
-	b.WriteString("[tidemark " + p.Verb + ": " + what(ix, r))
+	b.WriteString("[tidemark " + p.Verb + ": " + what(ix, r, p.Extra == ""))
 	b.WriteString(" · " + strconv.Itoa(transcript.Round2(tokens)) + " tokens left out of this transcript")
 	if id != "" {
 		b.WriteString(" · id " + id)
@@ -66,8 +66,8 @@ func Marker(ix *transcript.Index, p *Proposal, tokens int, id string) string {
 	return b.String()
 }
 
-// what names tool, path and range of the call.
-func what(ix *transcript.Index, r *transcript.Result) string {
+// what names tool, path and range of the call. Of a call that names no file it says what the result was like.
+func what(ix *transcript.Index, r *transcript.Result, alone bool) string {
 	c := &ix.Calls[r.Call]
 	f := ix.CallFacts(r.Call)
 	text := clean(ix.ToolName(c), maxName)
@@ -80,6 +80,9 @@ func what(ix *transcript.Index, r *transcript.Result) string {
 	}
 	if rng = plain.Replace(rng); rng != "" {
 		text += " (" + clean(rng, maxName) + ")"
+	}
+	if path == "" {
+		text += shape(ix, r, alone)
 	}
 	return text
 }

@@ -45,7 +45,8 @@ type Engine struct {
 	secret []byte
 	start  time.Time
 	deep   bool
-	memos  *memos
+	memos  *memos[state.Digest, *transcript.Memo] // what was read of bodies
+	known  *memos[filterKey, *filterMemo]         // what filters know of branches
 	prices *cache.Table
 
 	mu       sync.Mutex
@@ -69,9 +70,13 @@ func New(ctx context.Context, store state.Store, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the session cache: %w", err)
 	}
-	memos, err := newMemos()
+	memos, err := newMemos[state.Digest, *transcript.Memo]()
 	if err != nil {
 		return nil, fmt.Errorf("make the memo cache: %w", err)
+	}
+	known, err := newMemos[filterKey, *filterMemo]()
+	if err != nil {
+		return nil, fmt.Errorf("make the filters' memo cache: %w", err)
 	}
 	if o.Prices == nil {
 		o.Prices = cache.Prices()
@@ -81,7 +86,7 @@ func New(ctx context.Context, store state.Store, o Options) (*Engine, error) {
 	}
 	e := &Engine{
 		store: store, log: o.Log, hasher: transcript.NewHasher(sum(secret, "digest")), secret: secret, start: o.Start, deep: o.DeepProof,
-		memos: memos, prices: o.Prices, routes: map[string]*routeState{}, sessions: sessions, dirty: map[state.SessionKey]*session{}, stop: make(chan struct{}), flushed: make(chan struct{}),
+		memos: memos, known: known, prices: o.Prices, routes: map[string]*routeState{}, sessions: sessions, dirty: map[state.SessionKey]*session{}, stop: make(chan struct{}), flushed: make(chan struct{}),
 	}
 	if o.Flush < 0 {
 		close(e.flushed)

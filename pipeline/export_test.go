@@ -13,12 +13,15 @@ func (e *Engine) Forget() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.sessions.Purge()
-	e.memos.lru.Purge()
+	e.ForgetBodies()
 	clear(e.dirty)
 }
 
 // ForgetBodies drops the memos alone.
-func (e *Engine) ForgetBodies() { e.memos.lru.Purge() }
+func (e *Engine) ForgetBodies() {
+	e.memos.lru.Purge()
+	e.known.lru.Purge()
+}
 
 // Memos is the number of memos.
 func (e *Engine) Memos() int { return e.memos.lru.Len() }

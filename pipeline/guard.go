@@ -47,6 +47,14 @@ func (p *pass) filled(weight int32, share float64) bool {
 	return w >= minGuarded && tokens(p.b, float64(weight)) >= share*float64(w)
 }
 
+// share is how far the outbound fills the model's window, 0 where that is not known.
+func (p *pass) share() float64 {
+	if p.price.Window < minGuarded {
+		return 0
+	}
+	return tokens(p.b, float64(p.scale.total)) / float64(p.price.Window)
+}
+
 // crowded reports whether the outbound is so near the window that a move is due whatever it costs.
 func (p *pass) crowded() bool {
 	return p.r.Config.Moves.BeyondWindow && !p.bound && p.filled(p.scale.total, fullShare)

@@ -27,6 +27,7 @@ type bill struct {
 	premium float64 // of the lift beyond that; a saving is booked when usage shows it
 	saving  float64 // what a lift that is relied on saves here, if it holds
 	relied  bool    // more is expected to be read than a world at five minutes would hold
+	leans   bool    // more is expected to be read than would be there if no lift worked
 }
 
 // ttl chooses the lifetime that the outbound's breakpoints ask for, 0 for the client's own, and whether that lowers it.
@@ -63,6 +64,7 @@ func (p *pass) priced() bill {
 		return rho*float64(read) + write*float64(w.tail-read) + float64(w.total-w.tail)
 	}
 	b := bill{short: at(w.short, short), relied: p.lifts() && w.certain.weight > w.short.weight}
+	b.leans = p.lifts() && w.certain.weight > w.safe.weight
 	b.premium = max(0, at(w.certain, long)-b.short)
 	if b.relied && p.clientTTL() <= cache.Short {
 		b.saving = max(0, b.short-at(w.certain, long))
@@ -86,7 +88,7 @@ func (p *pass) affordable() bool {
 		return false
 	case p.big():
 		return false // at five minutes now, and lifted by the next small one
-	case p.bill.relied && !route.confirmed():
+	case p.bill.leans && !route.confirmed():
 		return false // if lifting does not work here, this request pays for the whole prefix anew: at five minutes, then
 	}
 	return l.Premium+p.bill.premium <= sureShare*p.r.Config.Levers.Regret*(l.Short+p.bill.short)

@@ -2,6 +2,7 @@ package pipeline_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -50,7 +51,7 @@ func TestLosses(t *testing.T) {
 
 	l.turn(k.system(strings.Repeat("You are a careful agent. ", 1500)).say("Go on."))
 	l.lost("another system prompt", pipeline.CauseClientSystem, "")
-	k.Tools = append(k.Tools[:len(k.Tools):len(k.Tools)], gen.Block{Members: gen.Object{{Key: "name", Value: "Bash"}, {Key: "input_schema", Value: gen.Object{{Key: "type", Value: "object"}}}}})
+	k.Tools = append(slices.Clip(k.Tools), gen.Block{Members: gen.Object{{Key: "name", Value: "Bash"}, {Key: "input_schema", Value: gen.Object{{Key: "type", Value: "object"}}}}})
 	l.turn(k.say("Go on."))
 	l.lost("another tool", pipeline.CauseClientTools, "")
 	k.Model = "claude-sonnet-4-5"
@@ -98,7 +99,7 @@ func TestHoldIsNoLoss(t *testing.T) {
 	l.turn(k)
 	held := 0
 	for i := range 3 {
-		l.turn(k.read(fmt.Sprint("r", i), "/w/a"))
+		l.turn(k.read(fmt.Sprint("r", i), fmt.Sprint("/w/", i)))
 		held = max(held, l.o.Held)
 		l.lost("held", "", "")
 	}

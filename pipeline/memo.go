@@ -5,39 +5,49 @@ import (
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
+	"github.com/tidemark-dev/tidemark/filters"
 	"github.com/tidemark-dev/tidemark/pipeline/transcript"
 	"github.com/tidemark-dev/tidemark/state"
 )
 
 // Bounds of what is kept of bodies that were read. It only saves time: without it everything is read again.
 const (
-	memoBytes = 64 << 20 // of all memos together
-	memoCount = 4096     // memos
+	memoBytes = 64 << 20 // of all memos of one kind together
+	memoCount = 4096     // memos of one kind
 	memoHead  = 1 << 10  // bytes by which conversations of one session are told apart
 )
 
-// memos keeps, for the conversations that were read last, what the reader knows of their bodies.
-type memos struct {
+// memos keeps what is known of the conversations that were used last.
+type memos[K comparable, V interface{ Size() int }] struct {
 	mu   sync.Mutex
-	lru  *simplelru.LRU[state.Digest, *transcript.Memo]
+	lru  *simplelru.LRU[K, V]
 	size int // bytes of all of them
 }
 
-func newMemos() (*memos, error) {
-	m := &memos{}
+func newMemos[K comparable, V interface{ Size() int }]() (*memos[K, V], error) {
+	m := &memos[K, V]{}
 	var err error
-	m.lru, err = simplelru.NewLRU(memoCount, func(_ state.Digest, old *transcript.Memo) { m.size -= old.Size() })
+	m.lru, err = simplelru.NewLRU(memoCount, func(_ K, old V) { m.size -= old.Size() })
 	return m, err
 }
 
-func (m *memos) get(key state.Digest) *transcript.Memo {
+func (m *memos[K, V]) get(key K) V {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	memo, _ := m.lru.Get(key)
 	return memo
 }
 
-func (m *memos) put(key state.Digest, memo *transcript.Memo) {
+// take gets a memo that will be changed: until it is put back nobody else finds it.
+func (m *memos[K, V]) take(key K) V {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	memo, _ := m.lru.Peek(key)
+	m.lru.Remove(key)
+	return memo
+}
+
+func (m *memos[K, V]) put(key K, memo V) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.lru.Remove(key)
@@ -69,4 +79,34 @@ func (e *Engine) parse(r *Request) (*transcript.Index, error) {
 		e.memos.put(key, memo)
 	}
 	return ix, nil
+}
+
+// filterKey is under which a filter's memo of a branch lies.
+type filterKey struct {
+	session state.SessionKey
+	branch  uint64
+	filter  string
+}
+
+// filterMemo is what a filter keeps of a branch, and the messages that it stands for.
+type filterMemo struct {
+	filters.Memo
+	chain []state.Digest
+}
+
+// Size is about how many bytes it holds.
+func (m *filterMemo) Size() int { return m.Memo.Size() + len(m.chain)*len(state.Digest{}) }
+
+// memo implements View.Memo. The session's lock is held, so a branch has one user at a time; after a panic the memo is gone.
+func (p *pass) memo(filter string, grow func(kept filters.Memo) filters.Memo) filters.Memo {
+	key := filterKey{p.sess.key, p.b.ID, filter}
+	var kept filters.Memo
+	if m := p.e.known.take(key); m != nil && int(common(m.chain, p.chain)) == len(m.chain) {
+		kept = m.Memo
+	}
+	grown := grow(kept)
+	if n := grown.Messages(); n > 0 {
+		p.e.known.put(key, &filterMemo{grown, p.chain[:n:n]})
+	}
+	return grown
 }

@@ -20,7 +20,7 @@ func TestMemosAreBounded(t *testing.T) {
 	}
 	ix.Digest(h)
 	memo := ix.Memo(h)
-	keep, err := newMemos()
+	keep, err := newMemos[state.Digest, *transcript.Memo]()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -105,14 +105,14 @@ func (t *sent) judge(ob *Observation, r *Response) {
 	if t.move != nil {
 		ob.MoveForecast = t.move.Sum.Gain * t.price.Rates(u.Prompt()).Input / 1e6
 	}
-	short, certain := t.worlds.short.tokens, t.worlds.certain.tokens
-	if t.bill.relied && certain > short+clearly {
-		if u.Read+max(clearly, certain/20) < certain {
-			ob.LiftMisjudged = true
-			route.refute(lift)
-		} else {
-			route.confirm()
-		}
+	safe, certain := t.worlds.safe.tokens, t.worlds.certain.tokens
+	switch {
+	case !t.bill.leans || certain <= safe+clearly:
+	case u.Read+max(clearly, certain/20) < certain:
+		ob.LiftMisjudged = true
+		route.refute(lift)
+	case certain > t.worlds.short.tokens+clearly: // else it may have been another entry that was read
+		route.confirm()
 	}
 	ob.Ineffective = t.ineffective(u)
 }

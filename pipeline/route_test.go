@@ -35,7 +35,9 @@ func TestColdMisjudged(t *testing.T) {
 		l := newLive(t, config(t, ""), simprovider.Policy{})
 		l.route = "a"
 		k := l.talk()
-		l.turn(k)
+		for i := range 4 {
+			l.turn(k.read(fmt.Sprint("k", i), fmt.Sprint("/w/k", i)))
+		}
 		return l, k
 	}
 	misjudged := func(l *live, what string, want bool) {
@@ -44,11 +46,11 @@ func TestColdMisjudged(t *testing.T) {
 			l.Errorf("%s: cold_misjudged %v, read %d", what, l.ob.ColdMisjudged, l.ob.Usage.Read)
 		}
 	}
-	// holds lets the provider have read half of the prompt after a pause, and nothing else be changed.
+	// holds lets the provider have read most of the prompt after a pause, and nothing else be changed.
 	holds := func(l *live) func(*pipeline.Response) {
 		return func(r *pipeline.Response) {
 			if l.o.Cache == pipeline.CacheCold {
-				rereads(r.Usage.Prompt() / 2)(r)
+				rereads(r.Usage.Prompt() - 500)(r)
 			}
 		}
 	}

@@ -18,6 +18,7 @@ type prefix struct {
 // worlds is what the provider holds of an outbound as it is forwarded, in several models of the world.
 type worlds struct {
 	certain prefix // the deepest that it holds by its own word
+	safe    prefix // the deepest that it holds by its own word even if no lift ever worked
 	short   prefix // the deepest that a world would hold in which every breakpoint asks for five minutes
 	plain   prefix // ... in which every breakpoint asks for what the client's do
 	known   prefix // the deepest that was ever sent, alive or not
@@ -49,6 +50,9 @@ func (p *pass) survey(marks []breakpoint.Mark) worlds {
 		age := p.r.Now.Sub(e.Start)
 		if e.SureAlive(p.r.Now) {
 			deeper(&w.certain, e)
+			if p.r.Now.Sub(e.Sure) <= cache.Short {
+				deeper(&w.safe, e)
+			}
 		}
 		if age <= cache.Short {
 			deeper(&w.short, e)
@@ -60,7 +64,7 @@ func (p *pass) survey(marks []breakpoint.Mark) worlds {
 			w.lapsed = e.Start.Add(e.TTL).Before(p.r.Now)
 		}
 	}
-	for _, x := range []*prefix{&w.certain, &w.short, &w.plain, &w.known} {
+	for _, x := range []*prefix{&w.certain, &w.safe, &w.short, &w.plain, &w.known} {
 		x.tokens = p.tokensAt(x.cell)
 	}
 	return w

@@ -120,7 +120,7 @@ func results(p *pass) []int32 {
 
 // view is what filters see.
 func (p *pass) view() *filters.View {
-	v := &filters.View{Index: p.ix, Turn: p.ix.LastTurn(), HoldAt: p.holdAt, HoldPays: p.holdPays}
+	v := &filters.View{Index: p.ix, Turn: p.ix.LastTurn(), HoldAt: p.holdAt, HoldPays: p.holdPays, Filled: p.share(), Memo: p.memo}
 	switch {
 	case p.bound:
 		v.HoldGate = filters.PrefixBound
@@ -238,7 +238,7 @@ func (p *pass) frontier() (seq int32, doubtful bool) {
 		return -1, true
 	}
 	// What a marker of the client's would have written is missed when the client rewinds: a bridge must be worth that.
-	if gain := p.scale.at[cell] - p.survivors()(cell); gain < p.scale.total/4 {
+	if gain := p.scale.at[cell] - p.survivors()(cell); gain < p.scale.total/10 {
 		doubtful = true
 	}
 	return int32(at), doubtful

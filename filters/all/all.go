@@ -11,8 +11,10 @@ import (
 	"strings"
 
 	"github.com/tidemark-dev/tidemark/filters"
+	"github.com/tidemark-dev/tidemark/filters/coref"
 	"github.com/tidemark-dev/tidemark/filters/readlifecycle"
 	"github.com/tidemark-dev/tidemark/filters/readmaturation"
+	"github.com/tidemark-dev/tidemark/filters/tiered"
 )
 
 // Spec is what config, docs and tests need to know of a filter.
@@ -33,6 +35,10 @@ func Specs() []Spec {
 			readlifecycle.Default, readlifecycle.New),
 		of(readmaturation.Name, "holds fresh reads out of the cache while their file is in use, then replaces them",
 			readmaturation.Default, readmaturation.New),
+		of(coref.Name, "replaces results of which no later turn used anything",
+			coref.Default, coref.New),
+		of(tiered.Name, "shortens results with their distance from the newest turn: an excerpt first, then facts of the call",
+			tiered.Default, tiered.New),
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 
 // The order is that of the design: of two filters that would decide on one result, the first one does.
 func TestNamesAreInPipelineOrder(t *testing.T) {
-	if diff := cmp.Diff([]string{"readlifecycle", "readmaturation"}, all.Names()); diff != "" {
+	if diff := cmp.Diff([]string{"readlifecycle", "readmaturation", "coref", "tiered"}, all.Names()); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/go-viper/mapstructure/v2"
@@ -31,7 +32,7 @@ const (
 // form is what the file of a filter's vector may hold; see testdata/README.md.
 var form = vectors.Form{
 	Headers: []string{
-		"shows", "config", "format", "zones", "held", "closed", "decided", "hold_gate", "hold_at", "hold_pays", "expect", "observed", "reason",
+		"shows", "config", "format", "zones", "held", "closed", "decided", "hold_gate", "hold_at", "hold_pays", "filled", "expect", "observed", "reason",
 	},
 	Sections: []string{bodySection, proposalsSection, errorSection},
 }
@@ -133,6 +134,12 @@ func (v *vector) view(ix *transcript.Index) (*filters.View, error) {
 	if len(pays) > 0 {
 		view.HoldPays = func(result int32, turns int) bool { return pays[result] && turns > 0 }
 	}
+	if share, ok := v.Header["filled"]; ok {
+		var err error
+		if view.Filled, err = strconv.ParseFloat(share, 64); err != nil {
+			errs = append(errs, fmt.Errorf("header filled: %w", err))
+		}
+	}
 	return view, errors.Join(errs...)
 }
 
@@ -154,6 +161,9 @@ func render(ix *transcript.Index, proposals []filters.Proposal) string {
 			lines[i] = id + ": hold"
 		case filters.Replace:
 			lines[i] = fmt.Sprintf("%s: replace %s %q hint=%s moves=%s mode=%s", id, p.Verdict, p.Verb, hints[p.Hint], moves(p.Policy), p.Mode)
+			if p.Extra != "" {
+				lines[i] += fmt.Sprintf(" extra=%q", p.Extra)
+			}
 		}
 	}
 	return strings.Join(lines, "\n")

@@ -167,7 +167,7 @@ func (f *filter) decide(ix *transcript.Index, rd *read, later *events) filters.P
 	switch {
 	case f.c.Stale && later.edited[rd.path] > r.Turn:
 		p.Verdict, p.Verb = Stale, "modified later"
-		p.Policy.Warm = f.c.StaleAtDepth
+		p.Policy.Warm, p.Policy.BreakEven = f.c.StaleAtDepth, true
 	case f.c.Superseded && later.reread[rd.part] > r.Turn:
 		p.Verdict, p.Verb = Superseded, "read again later"
 	default:

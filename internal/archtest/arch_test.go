@@ -93,6 +93,7 @@ var bans = []struct{ pkg, imports, why string }{
 	{"pipeline/", "filters/all", "the list of filters is for cmd and tests"},
 	{"pipeline/", "filters/readlifecycle", "the engine knows no filter by name"},
 	{"pipeline/", "filters/readmaturation", "the engine knows no filter by name"},
+	{"pipeline/", "filters/coref", "the engine knows no filter by name"},
 	{"extproc/", "filters/", "the adapter knows no filter"},
 	{"extproc/", "pipeline/transcript", "the adapter knows no JSON"},
 	{"extproc/", "encoding/json", "the adapter knows no JSON"},

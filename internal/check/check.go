@@ -40,6 +40,7 @@ const (
 	RouteConfig  Rule = "route-config"         // a route config that the server could not use
 	ServerConfig Rule = "server-config"        // the same of the server's config
 	FilterOrder  Rule = "filter-order"         // a filter on the wrong side of ext_proc
+	BodyRewrite  Rule = "body-rewrite"         // another filter writes the body anew
 	BodyMode     Rule = "body-mode"            // bodies that tidemark never sees, or cannot change
 	HeaderMode   Rule = "header-mode"          // BUFFERED without headers
 	TrailerMode  Rule = "trailer-mode"         // FULL_DUPLEX_STREAMED without trailers

@@ -80,7 +80,7 @@ func TestEveryRuleHasAVector(t *testing.T) {
 		all.Write(data)
 	}
 	for _, r := range []check.Rule{
-		check.RouteConfig, check.ServerConfig, check.FilterOrder, check.BodyMode, check.HeaderMode, check.TrailerMode, check.Timeout,
+		check.RouteConfig, check.ServerConfig, check.FilterOrder, check.BodyRewrite, check.BodyMode, check.HeaderMode, check.TrailerMode, check.Timeout,
 		check.FailureMode, check.BufferLimit, check.Forwarding, check.Receiving, check.RetryDuplex, check.Upgrade, check.Usage,
 	} {
 		if !strings.Contains(all.String(), ": "+string(r)+": ") {

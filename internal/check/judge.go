@@ -175,11 +175,23 @@ func (c *checker) otherProcessor(f *filter, ours, theirs *yaml.Node) {
 	c.found(f.doc, ours, Warning, FilterOrder, "move it before the other ext_proc filter", "another ext_proc filter sees the body first: what it keeps is not what is sent")
 }
 
+// protocolManager looks at an ai_protocol_manager in the chain. It reads the usage of responses, for which it must stand after
+// tidemark, and it writes requests anew unless it is told not to.
 func (c *checker) protocolManager(f *filter, ours, config *yaml.Node, before bool) {
-	if before && scalar(get(f.node, "processing_mode", "response_trailer_mode")) == "SEND" {
-		c.found(f.doc, ours, Warning, FilterOrder, "move it before ai_protocol_manager", "responses run through the chain in reverse: the usage is not there yet when tidemark is asked")
+	if before && wantsMetadata(f) {
+		c.found(f.doc, ours, Error, FilterOrder, "move it before ai_protocol_manager", "responses run through the chain in reverse: the usage is not there yet when tidemark is asked")
 	}
-	if n := get(config, "request_handling"); n != nil && scalar(get(n, "reserialize_body")) != "DISABLE" {
-		c.found(f.doc, n, Warning, FilterOrder, "reserialize_body: DISABLE", "request_handling writes the body anew, and the provider's cache does not know it again")
+	n := get(config, "request_handling")
+	if n == nil || n.Kind != yaml.MappingNode {
+		return
 	}
+	if mode := scalar(get(n, "reserialize_body")); mode != "DISABLE" && mode != "1" { // Envoy also reads an enum by its number
+		c.found(f.doc, n, Error, BodyRewrite, "no request_handling, or reserialize_body: DISABLE in it", "ai_protocol_manager writes the body anew, and the provider's cache does not know it again")
+	}
+}
+
+// wantsMetadata reports whether a filter is to be told the usage by metadata.
+func wantsMetadata(f *filter) bool {
+	return scalar(get(f.node, "processing_mode", "response_trailer_mode")) == "SEND" ||
+		lists(get(f.node, "metadata_options", "forwarding_namespaces", "typed"), usageNamespace)
 }

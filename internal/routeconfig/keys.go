@@ -40,7 +40,7 @@ type Keys struct {
 	RawGuard     Switch  `config:"raw_guard" doc:"near the model's context window decide nothing, so that the client compacts"`
 	BeyondWindow Switch  `config:"beyond_window" doc:"near the model's context window move whatever it costs, for clients that do not compact"`
 	Brake        Switch  `config:"brake" doc:"decide nothing new on a branch whose cache reads fall short without cause"`
-	Diagnostics  float64 `config:"diagnostics" doc:"share of requests in which the provider is asked why its cache missed"`
+	Diagnostics  float64 `config:"diagnostics" doc:"share of sessions that ask the Claude API why its cache missed, by a member diagnostics of their requests (docs/envoy.md); a 400 to one of those ends it on its route until the restart"`
 }
 
 // DefaultKeys are the values of keys that a route does not set.

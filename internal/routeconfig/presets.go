@@ -10,7 +10,10 @@ type Preset struct {
 
 // BuiltIn is the config that the server's default starts from: the preset default. The caller owns it.
 func BuiltIn() map[string]any {
-	return map[string]any{"pipeline": []any{"readlifecycle"}, "ttl": "auto"}
+	return map[string]any{
+		"pipeline": []any{"readlifecycle", "tiered"}, "components": map[string]any{"tiered": map[string]any{"window": 20, "browser_window": 0}},
+		"ttl": "auto",
+	}
 }
 
 // Presets lists the presets (design §7), the server's built-in default first. Those that do not name a seed hold only what
@@ -23,6 +26,11 @@ func Presets() []Preset {
 				" −2.2 % of the bill of 202 sessions without the levers (−1.7 % net), 7 sessions dearer by more than 0.2 %." +
 				" Replaced the turn they become stale, the same reads cost +5.2 %.",
 			Config: BuiltIn(),
+		},
+		{
+			Name: "deep", Summary: "as default, and results are shortened from a distance of 8 turns on",
+			Reason: "TODO",
+			Config: map[string]any{"pipeline": []any{"readlifecycle", "tiered"}, "ttl": "auto"},
 		},
 		{
 			Name: "lossless", Summary: "cache levers alone: breakpoints change, content does not",
@@ -41,10 +49,20 @@ func Presets() []Preset {
 			Config: seed("readlifecycle", map[string]any{"bash_reads": false, "cold_cache": false}),
 		},
 		{
+			Name: "seed-001", Summary: "tiered as its original ships it, without summaries, for comparison",
+			Reason: "TODO",
+			Config: seed("tiered", map[string]any{"min_tokens": 0}),
+		},
+		{
 			Name: "seed-003", Summary: "readmaturation as its original ships it, always on, for comparison",
 			Reason: "A hold of 5 turns loses below some 2,000 to 6,000 tokens a read and one of 25 turns in every case tried; these were modelled on" +
 				" growing prompts, not on recorded sessions.",
 			Config: seed("readmaturation", map[string]any{"hold": "always", "quiesce_turns": 5, "max_hold_turns": 25}),
+		},
+		{
+			Name: "seed-004", Summary: "coref as its original ships it, warm moves included, for comparison",
+			Reason: "@@",
+			Config: rewriting(seed("coref", map[string]any{})),
 		},
 	}
 }
@@ -54,6 +72,12 @@ func seed(filter string, keys map[string]any) map[string]any {
 	return map[string]any{
 		"pipeline": []any{filter}, "components": map[string]any{filter: keys}, "raw_guard": false, "brake": false,
 	}
+}
+
+// rewriting lets a seed's filter change cached parts on its own conditions alone.
+func rewriting(config map[string]any) map[string]any {
+	config["warm"], config["min_gain_frac"], config["min_turns_between_moves"] = true, 0, 0
+	return config
 }
 
 // presets makes named pipelines of the presets. One with a filter that the resolver does not know is not offered.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -91,10 +92,10 @@ func TestFirstSourceThatIsThereCounts(t *testing.T) {
 		{routeconfig.Sources{Metadata: md, JSON: text, Name: "coding"}, "readmaturation", "readmaturation"},
 		{routeconfig.Sources{Metadata: &structpb.Struct{}, JSON: text, Name: "coding"}, "readmaturation+readlifecycle", "readmaturation readlifecycle"},
 		{routeconfig.Sources{JSON: " {} ", Name: "coding"}, "coding", "readlifecycle readmaturation"},
-		{routeconfig.Sources{JSON: "null", Name: "  "}, "default", "readlifecycle"},
-		{routeconfig.Sources{}, "default", "readlifecycle"},
-		{routeconfig.Sources{Name: "default"}, "default", "readlifecycle"},
-		{routeconfig.Sources{JSON: `{"pipeline": "default", "tenant": "a"}`}, "default", "readlifecycle"},
+		{routeconfig.Sources{JSON: "null", Name: "  "}, "default", "readlifecycle tiered"},
+		{routeconfig.Sources{}, "default", "readlifecycle tiered"},
+		{routeconfig.Sources{Name: "default"}, "default", "readlifecycle tiered"},
+		{routeconfig.Sources{JSON: `{"pipeline": "default", "tenant": "a"}`}, "default", "readlifecycle tiered"},
 	} {
 		got := r.Resolve("route", c.sources)
 		if got.Config.Name != c.name || names(got) != c.filters || got.Config.Bad {
@@ -121,7 +122,7 @@ func TestBases(t *testing.T) {
 		t.Errorf("a list does not stand alone: %v", alone)
 	}
 	shadow := r.Resolve("route", routeconfig.Sources{JSON: `{"mode": "shadow"}`})
-	if shadow.Config.Mode != pipeline.Shadow || names(shadow) != "readlifecycle" || shadow.Config.Name != "default" {
+	if shadow.Config.Mode != pipeline.Shadow || names(shadow) != "readlifecycle tiered" || shadow.Config.Name != "default" {
 		t.Errorf("without a pipeline the default is not the base: %+v", shadow.Config)
 	}
 	if diff := cmp.Diff([]string{"x-conversation"}, shadow.Identity.SessionHeaders); diff != "" {
@@ -147,17 +148,30 @@ func TestIdentitySettings(t *testing.T) {
 const keys = "pipeline, components, mode, binding, tenant, resigned, session_headers, ttl, ttl_regret, place, warm, min_gain_frac, rewrite_budget, " +
 	"min_turns_between_moves, horizon, raw_guard, beyond_window, brake, diagnostics"
 
+// presetNames are the names that a resolver lists of presets, the default left out.
+func presetNames() string {
+	var names []string
+	for _, p := range routeconfig.Presets() {
+		if p.Name != "default" {
+			names = append(names, p.Name)
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}
+
 func TestProblemsNameKeyPlaceAndAccepted(t *testing.T) {
 	r, _ := resolver(t)
+	every := strings.Join(all.Names(), ", ")
 	for text, want := range map[string]string{
 		`{"pipelin": ["readlifecycle"]}`:                                       `pipelin: unknown key; accepted: ` + keys,
-		`{"pipeline": ["readlifecycle", "reedmaturation"]}`:                    `pipeline[1]: unknown filter "reedmaturation"; accepted: readlifecycle, readmaturation`,
+		`{"pipeline": ["readlifecycle", "reedmaturation"]}`:                    `pipeline[1]: unknown filter "reedmaturation"; accepted: ` + every,
 		`{"pipeline": ["readlifecycle", "readlifecycle"]}`:                     `pipeline[1]: filter "readlifecycle" stands twice`,
-		`{"pipeline": [7]}`:                                                    `pipeline[0]: must be the name of a filter; accepted: readlifecycle, readmaturation`,
+		`{"pipeline": [7]}`:                                                    `pipeline[0]: must be the name of a filter; accepted: ` + every,
 		`{"pipeline": 7}`:                                                      `pipeline: must be a list of filters or the name of a pipeline`,
-		`{"pipeline": "coder"}`:                                                `pipeline: no pipeline of that name; accepted: default, coding, lossless, observe, seed-000, seed-003`,
+		`{"pipeline": "coder"}`:                                                `pipeline: no pipeline of that name; accepted: default, coding, ` + presetNames(),
 		`{"pipeline": ["readlifecycle"], "components": {"readmaturation":{}}}`: `components.readmaturation: the filter is not in the pipeline; accepted: readlifecycle`,
-		`{"components": {"shed": {}}}`:                                         `components.shed: unknown filter; accepted: readlifecycle, readmaturation`,
+		`{"components": {"shed": {}}}`:                                         `components.shed: unknown filter; accepted: ` + every,
 		`{"components": {"readlifecycle": []}}`:                                `components.readlifecycle: must be a mapping of the filter's keys`,
 		`{"components": []}`:                                                   `components: must be a mapping, not a list`,
 		`{"components": {"readlifecycle": {"min_tokens": 1.5}}}`:               `components.readlifecycle.min_tokens: must be a whole number`,
@@ -275,7 +289,7 @@ func TestServerConfigProblemsHavePaths(t *testing.T) {
 	want := "pipelines.a.pipeline: must be a list of filters" +
 		" | pipelines.b.mode: \"on\" is not one of the known words; accepted: active, shadow, off" +
 		" | pipelines.default: the name is that of the server's default" +
-		" | default.pipeline: no pipeline of that name; accepted: default, b, lossless, observe, seed-000, seed-003"
+		" | default.pipeline: no pipeline of that name; accepted: default, b, " + presetNames()
 	if got := problems.Err().Error(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

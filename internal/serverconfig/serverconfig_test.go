@@ -107,7 +107,7 @@ func TestFaultsSayWhere(t *testing.T) {
 		"deadline: 0s":                            `FILE:1:1: deadline: must be above 0`,
 		"max_body_bytes: 1e9":                     `FILE:1:1: max_body_bytes: must be from 1 to 67108864`,
 		"admin: unix:/x":                          `FILE:1:1: admin: must be host:port`,
-		"default:\n  pipeline:\n  - nope":         `FILE:3:5: default.pipeline[0]: unknown filter "nope"; accepted: readlifecycle, readmaturation`,
+		"default:\n  pipeline:\n  - nope":         `FILE:3:5: default.pipeline[0]: unknown filter "nope"; accepted: ` + strings.Join(all.Names(), ", "),
 		"pipelines:\n  a: {pipeline: b}":          `FILE:2:7: pipelines.a.pipeline: must be a list of filters`,
 		"pipelines: {a: 3}":                       `FILE:1:13: pipelines.a: must be a mapping, not a number`,
 		"default: {pipeline: coding}":             `FILE:1:11: default.pipeline: no pipeline of that name`,

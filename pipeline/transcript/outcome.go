@@ -48,7 +48,12 @@ func (ix *Index) IsStub(r *Result) bool {
 }
 
 // head is the beginning of a result's text.
-func (ix *Index) head(r *Result) string {
+func (ix *Index) head(r *Result) string { return ix.ResultHead(r, headBytes) }
+
+// ResultHead is the beginning of a result's text, of its first block if there are several: what the first n bytes stand
+// for in the body, where an escape takes up to six. It may alias the body, and costs no more for a long text than for a
+// short one.
+func (ix *Index) ResultHead(r *Result, n int) string {
 	s := r.Content
 	if r.Form == TextForm || r.Form == MixedForm {
 		if r.Texts.Len() == 0 {
@@ -58,5 +63,5 @@ func (ix *Index) head(r *Result) string {
 	} else if r.Form != StringForm {
 		return ""
 	}
-	return opening(view(ix.Body[s.Lo+1:s.Hi-1]), headBytes)
+	return opening(view(ix.Body[s.Lo+1:s.Hi-1]), n)
 }

@@ -105,6 +105,9 @@ var (
 	}
 )
 
+// browserPrefix begins the names of the tools by which browser servers show and change a page.
+const browserPrefix = "browser_"
+
 // toolOf finds the row of a tool name. Case does not matter, nor does the prefix of an MCP server or a vendor, as in
 // mcp__fs__read_file and developer__shell; foreign says that there is one.
 func toolOf(name string) (t tool, known, foreign bool) {
@@ -112,7 +115,9 @@ func toolOf(name string) (t tool, known, foreign bool) {
 	if i := strings.LastIndex(n, "__"); i > 0 && n[:i] != "mcp" {
 		n, foreign = n[i+2:], true
 	}
-	t, known = table[n]
+	if t, known = table[n]; !known && strings.HasPrefix(n, browserPrefix) {
+		return browses, true, foreign
+	}
 	return t, known, foreign
 }
 

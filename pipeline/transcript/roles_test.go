@@ -194,6 +194,8 @@ var clients = map[string][]wants{
 		{name: "NotebookRead", input: `{"notebook_path":"/a.ipynb"}`, role: Read, path: "/a.ipynb"},
 		{name: "web_fetch", input: `{"url":"u"}`, role: Browser},
 		{name: "browser_action", input: `{"action":"click"}`, role: Browser},
+		{name: "browser_navigate", input: `{"url":"u"}`, role: Browser},
+		{name: "mcp__playwright__browser_snapshot", input: `{}`, role: Browser},
 	},
 	"tools that nobody knows": {
 		{name: "fetch_source", input: `{"path":"/a"}`, role: Read, path: "/a"},

@@ -1,0 +1,14 @@
+package coref_test
+
+import (
+	"testing"
+
+	"github.com/tidemark-dev/tidemark/filters/coref"
+	"github.com/tidemark-dev/tidemark/filters/filtertest"
+)
+
+func TestFilter(t *testing.T) { filtertest.Run(t, coref.Name) }
+
+func TestInvariant16_Pure(t *testing.T) { filtertest.Pure(t, coref.Name) }
+
+func BenchmarkPropose(b *testing.B) { filtertest.Benchmark(b, coref.Name) }

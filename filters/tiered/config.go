@@ -1,0 +1,77 @@
+package tiered
+
+import (
+	"fmt"
+
+	"github.com/tidemark-dev/tidemark/filters"
+	"github.com/tidemark-dev/tidemark/pipeline/transcript"
+)
+
+// Roles are tool roles by their names.
+type Roles []string
+
+// Config are the filter's keys.
+type Config struct {
+	filters.Common `config:",squash"`
+	Window         int   `config:"window" doc:"a result is left alone while fewer later turns have results"`
+	StubDistance   int   `config:"stub_distance" doc:"from as many later turns on nothing of a result is kept but facts of its call"`
+	MaxChars       int   `config:"max_chars" doc:"characters of an excerpt, three quarters from the head and one from the tail; 0 keeps none"`
+	BrowserWindow  int   `config:"browser_window" doc:"newest browser observations that are kept, whatever their distance; older ones become one line; 0 gives them no window of their own"`
+	Floor          Roles `config:"floor" doc:"roles of tools whose results keep an excerpt at any distance: read, edit, write, shell, search, list, browser, other"`
+}
+
+// Default is the config of a route that sets no key. Distances, excerpt, window and floor are those of the mechanism's
+// description; smaller results than min_tokens cost more in markers than they bring on recorded sessions.
+func Default() Config {
+	return Config{
+		Common:        filters.Common{Enabled: true, MinTokens: 300, MarkerMode: filters.Full},
+		Window:        8,
+		StubDistance:  20,
+		MaxChars:      300,
+		BrowserWindow: 3,
+		Floor:         Roles{transcript.Read.String(), transcript.Search.String(), transcript.List.String(), transcript.Browser.String()},
+	}
+}
+
+// Validate checks the values. The error names the key, the value and what is accepted.
+func (c *Config) Validate() error {
+	if err := c.Common.Validate(); err != nil {
+		return err
+	}
+	if c.Window < 1 {
+		return fmt.Errorf("window: %d is below 1: the newest turn is never touched", c.Window)
+	}
+	for _, n := range []struct {
+		key   string
+		value int
+	}{{"stub_distance", c.StubDistance}, {"max_chars", c.MaxChars}, {"browser_window", c.BrowserWindow}} {
+		if n.value < 0 {
+			return fmt.Errorf("%s: %d is negative", n.key, n.value)
+		}
+	}
+	_, err := c.Floor.set()
+	return err
+}
+
+// roleSet is tool roles by number.
+type roleSet [transcript.Browser + 1]bool
+
+// set finds the roles.
+func (r Roles) set() (set roleSet, err error) {
+	known := make(Roles, 0, len(set))
+	for role := range set {
+		known = append(known, transcript.ToolRole(role).String()) //nolint:gosec // there are eight roles
+	}
+	for _, name := range r {
+		found := false
+		for role := range known {
+			if known[role] == name {
+				set[role], found = true, true
+			}
+		}
+		if !found {
+			return set, fmt.Errorf("floor: %q is no role; accepted: %v", name, known)
+		}
+	}
+	return set, nil
+}
