@@ -6,8 +6,11 @@ import (
 	"sync"
 )
 
-// maxPending is how many bytes of a response may wait for its reader. One that is further behind is given up.
-const maxPending = 8 << 20
+// Bounds of what may wait for the reader of a response. One that is further behind is given up.
+const (
+	maxPending = 8 << 20 // bytes
+	chunkCost  = 64      // bytes that a chunk counts for besides its own, so that tiny ones are bounded too
+)
 
 // errBehind says that the reader of a response could not keep up.
 var errBehind = errors.New("too much is pending")
@@ -17,7 +20,7 @@ type feed struct {
 	mu      sync.Mutex
 	changed sync.Cond
 	chunks  [][]byte
-	pending int   // bytes of chunks
+	pending int   // bytes of chunks, each with its cost
 	end     error // what the reader gets after the chunks; nil: more may come
 }
 
@@ -34,7 +37,7 @@ func (f *feed) put(chunk []byte) {
 	if f.end != nil || len(chunk) == 0 {
 		return
 	}
-	f.chunks, f.pending = append(f.chunks, chunk), f.pending+len(chunk)
+	f.chunks, f.pending = append(f.chunks, chunk), f.pending+len(chunk)+chunkCost
 	if f.pending > maxPending {
 		f.stop(errBehind)
 		f.chunks = nil
@@ -79,7 +82,7 @@ func (f *feed) Read(p []byte) (int, error) {
 	f.pending -= n
 	if f.chunks[0] = f.chunks[0][n:]; len(f.chunks[0]) == 0 {
 		f.chunks[0] = nil // the rest of the list keeps it otherwise
-		f.chunks = f.chunks[1:]
+		f.chunks, f.pending = f.chunks[1:], f.pending-chunkCost
 	}
 	return n, nil
 }

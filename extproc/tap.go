@@ -26,7 +26,7 @@ const observeTimeout = time.Second // for the engine to take note of a response
 // fraction of a millisecond unless the session is busy.
 const (
 	waitWithBytes = 2 * time.Millisecond // a body that came at once is one chunk, which is also the last
-	waitWithout   = 25 * time.Millisecond
+	waitWithout   = 5 * time.Millisecond
 )
 
 // tap follows the response to a request that the engine was asked about, and tells the engine what became of it, once. It
@@ -57,6 +57,9 @@ func (t *tap) forgetBodies() {
 
 // headers takes note of the response's headers, and reports whether its body can be read.
 func (t *tap) headers(m message) bool {
+	if t.ended { // nobody would close the feed
+		return false
+	}
 	h := Headers{m.GetResponseHeaders().GetHeaders()}
 	t.response.After = t.server.o.Now().Sub(t.request.Now)
 	t.response.Status, _ = strconv.Atoi(h.Get(":status"))
@@ -84,8 +87,11 @@ func (t *tap) body(chunk []byte) {
 }
 
 // described takes note of what Envoy itself says of the response, in whatever message that comes. Usage that it could not
-// read in full is none.
+// read in full is none, and so is usage without a prompt.
 func (t *tap) described(m message) {
+	if t.ended {
+		return
+	}
 	if code := m.GetAttributes()[attributesKey].GetFields()[statusAttribute].GetNumberValue(); code > 0 {
 		t.response.Status = int(code)
 	}
@@ -99,14 +105,17 @@ func (t *tap) described(m message) {
 	}
 	// Input is all of the prompt there, and writes of both lifetimes are one number.
 	read, write := tokens(u.GetInputTokenDetails().GetCachedTokens().GetValue()), tokens(u.GetInputTokenDetails().GetCacheCreationTokens().GetValue())
-	if t.response.Status == 0 {
-		t.response.Status = http.StatusOK // others are not looked at
-	}
-	t.response.Model = u.GetModel()
-	t.response.Usage = &pipeline.Usage{
+	billed := &pipeline.Usage{
 		Input: max(0, tokens(u.GetInputTokens().GetValue())-read-write), Read: read, Write5m: write, Merged: true,
 		Output: tokens(u.GetOutputTokens().GetValue()),
 	}
+	if billed.Prompt() == 0 {
+		return
+	}
+	if t.response.Status == 0 {
+		t.response.Status = http.StatusOK // others are not looked at
+	}
+	t.response.Model, t.response.Usage = u.GetModel(), billed
 }
 
 // tokens keeps a figure within what an int can hold wherever tidemark runs, and far above what is ever billed.
@@ -121,26 +130,27 @@ func (t *tap) end(ctx context.Context) <-chan *pipeline.Observation {
 	}
 	t.ended = true
 	ctx = context.WithoutCancel(ctx) // the stream may be over
+	known := t.response
 	t.server.calls.Go(func() {
 		ctx, cancel := context.WithTimeout(ctx, observeTimeout)
 		defer cancel()
-		v := t.server.observe(ctx, t.outcome, t.whole())
+		v := t.server.observe(ctx, t.outcome, t.whole(known))
 		told <- v
 		t.server.contain(func() { t.server.o.Observer.Observed(t.request, t.outcome, v) })
 	})
 	return told
 }
 
-// whole is all that is known of the response, once its body has been read. The body says more of usage than Envoy does.
-func (t *tap) whole() *pipeline.Response {
-	r := t.response
+// whole is all that is known of the response, once its body has been read: it is added to what is known without. The body says
+// more of usage than Envoy does.
+func (t *tap) whole(r pipeline.Response) *pipeline.Response {
 	if t.chunks == nil {
 		return &r
 	}
 	t.chunks.close()
 	<-t.read
 	if t.said.Usage != nil {
-		r.Usage = t.said.Usage
+		r.Usage, r.Unclear = t.said.Usage, t.said.Unclear
 	}
 	if t.said.Model != "" {
 		r.Model = t.said.Model

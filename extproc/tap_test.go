@@ -91,88 +91,89 @@ func answered(mode filterv3.ProcessingMode_BodySendMode) []message {
 // Whatever comes of a response, in whatever mode: each message is answered once, by its own kind and without a change; bodies
 // are asked for only where that helps; and the engine is told exactly once, what was said or nothing.
 func TestResponsesAreFollowed(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		mode := rapid.SampledFrom([]filterv3.ProcessingMode_BodySendMode{filterv3.ProcessingMode_NONE, modeStreamed, modeBuffered, modeDuplex}).Draw(t, "mode")
-		kind := rapid.SampledFrom([]string{jsonType, sseType, "text/plain"}).Draw(t, "kind")
-		request := answered(mode)
-		fullDuplex := rapid.Bool().Draw(t, "request in full duplex")
-		if fullDuplex {
-			request[0].ProtocolConfig.RequestBodyMode = modeDuplex
-		}
-		s, rec := newTestServer(upper, Options{})
-		mc := s.choose(request[0])
-		say := func(m message) *extprocv3.ProcessingResponse {
-			a := s.answer(context.Background(), mc, m)
-			s.contain(mc.sent)
-			if len(a) != 1 {
-				t.Fatalf("%T has %d answers", m.GetRequest(), len(a))
-			}
-			return a[0]
-		}
-		for _, m := range request {
-			say(m)
-		}
-		a := say(responseHeaders(false, ":status", "200", "content-type", kind))
-		asked := a.GetModeOverride().GetResponseBodyMode() == modeStreamed
-		if want := mode == filterv3.ProcessingMode_NONE && !fullDuplex && kind != "text/plain"; asked != want || a.GetResponseHeaders().GetResponse() != nil {
-			t.Fatalf("mode %s, %s: answered by %v", mode, kind, a)
-		}
-		body := []byte(responseBodies[kind])
-		whole := rapid.Bool().Draw(t, "whole")
-		if !whole {
-			body = body[:len(body)/4]
-		}
-		trailers := whole && rapid.Bool().Draw(t, "trailers")
-		known := false
-		if asked && rapid.Bool().Draw(t, "the override is allowed") || mode != filterv3.ProcessingMode_NONE {
-			known = whole && kind != "text/plain"
-			n := rapid.IntRange(1, 5).Draw(t, "chunks")
-			for i := range n {
-				chunk := body[len(body)*i/n : len(body)*(i+1)/n]
-				end := whole && !trailers && i == n-1
-				r := say(responseBody(chunk, end)).GetResponseBody()
-				if mode != modeDuplex && (r == nil || r.GetResponse() != nil) {
-					t.Fatalf("a chunk is answered by %v", r)
-				}
-				if c := r.GetResponse().GetBodyMutation().GetStreamedResponse(); mode == modeDuplex && (!bytes.Equal(c.GetBody(), chunk) || c.GetEndOfStream() != end) {
-					t.Fatalf("the chunk %q comes back as %v", chunk, c)
-				}
-			}
-		}
-		published := false
-		if trailers {
-			m := responseTrailers()
-			if published = rapid.Bool().Draw(t, "published"); published {
-				m = publish(t, m, aiv3.TokenUsage_COMPLETE)
-			}
-			if r := say(m); r.GetResponseTrailers() == nil || r.GetResponseTrailers().GetHeaderMutation() != nil || r.GetDynamicMetadata() == nil {
-				t.Fatalf("trailers are answered by %v", r)
-			}
-		}
-		mc.ended(context.Background())
-		s.calls.Wait()
-		want := pipeline.Response{Status: 200}
-		switch {
-		case known:
-			want.Usage, want.Message, want.Model = bodyUsage(), "msg_1", "m"
-		case published:
-			want.Usage, want.Model = publishedUsage(), "m"
-		}
-		if len(rec.responses) != 1 || rec.count("observed") != 1 || rec.count("answered decided ") != 1 {
-			t.Fatalf("the engine was told of %d responses; counted %v", len(rec.responses), rec.counts)
-		}
-		got := rec.responses[0]
-		if got.After == 0 {
-			t.Fatal("the first byte took no time")
-		}
-		got.After = 0
-		if !whole { // what the beginning says may be known or not
-			got.Message, got.Model = "", ""
-		}
-		if d := cmp.Diff(want, got); d != "" {
-			t.Fatal(d)
-		}
+	synctest.Test(t, func(t *testing.T) { // so that the last answer never comes too early
+		rapid.Check(struct{ rapid.TB }{t}, followResponse) // rapid asks a testing.T for its deadline, which a bubble forbids
 	})
+}
+
+func followResponse(t *rapid.T) {
+	mode := rapid.SampledFrom([]filterv3.ProcessingMode_BodySendMode{filterv3.ProcessingMode_NONE, modeStreamed, modeBuffered, modeDuplex}).Draw(t, "mode")
+	kind := rapid.SampledFrom([]string{jsonType, sseType, "text/plain"}).Draw(t, "kind")
+	request := answered(mode)
+	fullDuplex := rapid.Bool().Draw(t, "request in full duplex")
+	if fullDuplex {
+		request[0].ProtocolConfig.RequestBodyMode = modeDuplex
+	}
+	s, rec := newTestServer(upper, Options{})
+	mc := s.choose(request[0])
+	say := func(m message) *extprocv3.ProcessingResponse {
+		a := s.answer(context.Background(), mc, m)
+		s.contain(mc.sent)
+		if len(a) != 1 {
+			t.Fatalf("%T has %d answers", m.GetRequest(), len(a))
+		}
+		return a[0]
+	}
+	for _, m := range request {
+		say(m)
+	}
+	time.Sleep(time.Second)
+	a := say(responseHeaders(false, ":status", "200", "content-type", kind))
+	asked := a.GetModeOverride().GetResponseBodyMode() == modeStreamed
+	if want := mode == filterv3.ProcessingMode_NONE && !fullDuplex && kind != "text/plain"; asked != want || a.GetResponseHeaders().GetResponse() != nil {
+		t.Fatalf("mode %s, %s: answered by %v", mode, kind, a)
+	}
+	body := []byte(responseBodies[kind])
+	whole := rapid.Bool().Draw(t, "whole")
+	if !whole {
+		body = body[:len(body)/4]
+	}
+	trailers := whole && rapid.Bool().Draw(t, "trailers")
+	known := false
+	if asked && rapid.Bool().Draw(t, "the override is allowed") || mode != filterv3.ProcessingMode_NONE {
+		known = whole && kind != "text/plain"
+		n := rapid.IntRange(1, 5).Draw(t, "chunks")
+		for i := range n {
+			chunk := body[len(body)*i/n : len(body)*(i+1)/n]
+			end := whole && !trailers && i == n-1
+			r := say(responseBody(chunk, end)).GetResponseBody()
+			if mode != modeDuplex && (r == nil || r.GetResponse() != nil) {
+				t.Fatalf("a chunk is answered by %v", r)
+			}
+			if c := r.GetResponse().GetBodyMutation().GetStreamedResponse(); mode == modeDuplex && (!bytes.Equal(c.GetBody(), chunk) || c.GetEndOfStream() != end) {
+				t.Fatalf("the chunk %q comes back as %v", chunk, c)
+			}
+		}
+	}
+	published := false
+	if trailers {
+		m := responseTrailers()
+		if published = rapid.Bool().Draw(t, "published"); published {
+			m = publish(t, m, aiv3.TokenUsage_COMPLETE)
+		}
+		if r := say(m); r.GetResponseTrailers() == nil || r.GetResponseTrailers().GetHeaderMutation() != nil || r.GetDynamicMetadata() == nil {
+			t.Fatalf("trailers are answered by %v", r)
+		}
+	}
+	mc.ended(context.Background())
+	s.calls.Wait()
+	want := pipeline.Response{Status: 200, After: time.Second}
+	switch {
+	case known:
+		want.Usage, want.Message, want.Model = bodyUsage(), "msg_1", "m"
+	case published:
+		want.Usage, want.Model = publishedUsage(), "m"
+	}
+	if len(rec.responses) != 1 || rec.count("observed") != 1 || rec.count("answered decided ") != 1 {
+		t.Fatalf("the engine was told of %d responses; counted %v", len(rec.responses), rec.counts)
+	}
+	got := rec.responses[0]
+	if !whole { // what the beginning says may be known or not
+		got.Message, got.Model = "", ""
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Fatal(d)
+	}
 }
 
 // One trailers message is all that comes where Envoy reads the usage by itself.
@@ -187,22 +188,31 @@ func TestPublishedUsage(t *testing.T) {
 		"failed":   {publish(t, responseTrailers(), aiv3.TokenUsage_FAILED), pipeline.Response{}},
 		"nothing":  {responseTrailers(), pipeline.Response{}},
 		"noise":    {responseTrailers(), pipeline.Response{}},
+		"zeros":    {responseTrailers(), pipeline.Response{}},
 		"status":   {publish(t, responseTrailers(), aiv3.TokenUsage_COMPLETE), pipeline.Response{Status: 207, Model: "m", Usage: publishedUsage()}},
 	} {
 		switch name {
 		case "noise":
 			c.m.MetadataContext = &corev3.Metadata{TypedFilterMetadata: map[string]*anypb.Any{UsageNamespace: {TypeUrl: "type.googleapis.com/envoy.data.ai.v3.TokenUsage", Value: []byte("\xff")}}}
+		case "zeros":
+			a, err := anypb.New(&aiv3.TokenUsage{InputTokens: wrapperspb.UInt64(0), OutputTokens: wrapperspb.UInt64(6), ExtractionStatus: aiv3.TokenUsage_COMPLETE})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.m.MetadataContext = &corev3.Metadata{TypedFilterMetadata: map[string]*anypb.Any{UsageNamespace: a}}
 		case "status":
 			c.m.Attributes = map[string]*structpb.Struct{attributesKey: code}
 		}
-		s, rec := newTestServer(upper, Options{})
-		got, _ := exchange(s, append(answered(filterv3.ProcessingMode_NONE), c.m)...)
-		if d := cmp.Diff([]pipeline.Response{c.want}, rec.responses); d != "" {
-			t.Errorf("%s: %s", name, d)
-		}
-		if r := resultIn(got[2][0]); c.want.Usage != nil && r["output"] != 6.0 || r["model"] != c.want.Model {
-			t.Errorf("%s: result %v", name, r)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			s, rec := newTestServer(upper, Options{})
+			got, _ := exchange(s, append(answered(filterv3.ProcessingMode_NONE), c.m)...)
+			if d := cmp.Diff([]pipeline.Response{c.want}, rec.responses); d != "" {
+				t.Errorf("%s: %s", name, d)
+			}
+			if r := resultIn(got[2][0]); c.want.Usage != nil && r["output"] != 6.0 || r["model"] != c.want.Model {
+				t.Errorf("%s: result %v", name, r)
+			}
+		})
 	}
 }
 
@@ -219,6 +229,49 @@ func TestNothingIsKnown(t *testing.T) {
 	exchange(s, headersMessage(modeBuffered, false, "content-type", "text/plain"))
 	if len(rec.responses) != 0 {
 		t.Errorf("told of %v", rec.responses)
+	}
+}
+
+// What comes after the end of a response is answered and not listened to: nothing waits for a body that never ends, and the engine
+// is told what was known.
+func TestMessagesAfterTheEnd(t *testing.T) {
+	for name, end := range map[string]func(say func(message), mc machine){
+		"trailers": func(say func(message), _ machine) { say(responseTrailers()) },
+		"body":     func(say func(message), _ machine) { say(responseBody(nil, true)) },
+		"stream":   func(_ func(message), mc machine) { mc.ended(t.Context()) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s, rec := newTestServer(upper, Options{})
+			mc := s.choose(answered(modeStreamed)[0])
+			say := func(m message) {
+				if a := s.answer(t.Context(), mc, m); len(a) != 1 {
+					t.Errorf("%s: %T has %d answers", name, m.GetRequest(), len(a))
+				}
+				s.contain(mc.sent)
+			}
+			for _, m := range answered(modeStreamed) {
+				say(m)
+			}
+			end(say, mc)
+			say(responseHeaders(false, ":status", "200", "content-type", jsonType))
+			say(responseBody([]byte(responseBodies[jsonType]), true))
+			say(publish(t, responseTrailers(), aiv3.TokenUsage_COMPLETE))
+			mc.ended(t.Context())
+			s.calls.Wait() // for ever, if something reads a body that nobody ends
+			if d := cmp.Diff([]pipeline.Response{{}}, rec.responses); d != "" {
+				t.Errorf("%s: %s", name, d)
+			}
+		})
+	}
+}
+
+// Whether the numbers are those of one prompt reaches the engine with them.
+func TestUnclearUsage(t *testing.T) {
+	s, rec := newTestServer(upper, Options{})
+	exchange(s, append(answered(modeStreamed), responseHeaders(false, ":status", "200", "content-type", jsonType),
+		responseBody([]byte(`{"usage":{"input_tokens":9,"output_tokens":2,"server_tool_use":{"web_search_requests":1}}}`), true))...)
+	if r := rec.responses[0]; !r.Unclear || r.Usage == nil {
+		t.Errorf("response %+v", r)
 	}
 }
 
@@ -338,6 +391,27 @@ func TestFeedIsBounded(t *testing.T) {
 	}
 	if n, err := f.Read(make([]byte, 1)); n != 0 || !errors.Is(err, errBehind) || len(f.chunks) != 0 {
 		t.Errorf("read %d, %v; %d chunks are kept", n, err, len(f.chunks))
+	}
+	f = newFeed()
+	for range maxPending / chunkCost {
+		f.put([]byte("x"))
+	}
+	if n, err := f.Read(make([]byte, 1)); n != 0 || !errors.Is(err, errBehind) || len(f.chunks) != 0 {
+		t.Errorf("of tiny chunks read %d, %v; %d chunks are kept", n, err, len(f.chunks))
+	}
+}
+
+// What was read counts no more.
+func TestFeedOfAReaderThatKeepsUp(t *testing.T) {
+	f := newFeed()
+	for i := range 2 * maxPending / chunkCost {
+		f.put([]byte("xy"))
+		if n, err := f.Read(make([]byte, 3)); n != 2 || err != nil {
+			t.Fatalf("chunk %d: read %d, %v", i, n, err)
+		}
+	}
+	if f.pending != 0 {
+		t.Errorf("%d bytes are pending", f.pending)
 	}
 }
 

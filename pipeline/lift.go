@@ -5,6 +5,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/filters"
 	"github.com/tidemark-dev/tidemark/pipeline/cache"
+	"github.com/tidemark-dev/tidemark/state"
 )
 
 // A lift asks for an hour where the client asks for five minutes. The provider bills a read for the deepest entry that it
@@ -21,12 +22,12 @@ const bigIncrement = 0.05
 // sureShare is how much of the regret is spent: weights are not the provider's tokens, and the bound is one of the bill's.
 const sureShare = 0.7
 
-// bill is what this request adds to the branch's ledger, in uncached characters.
+// bill is what this request adds to the branch's ledger, in uncached tokens at the price of the lowest tier. It is an estimate
+// until usage settles it.
 type bill struct {
 	short   float64 // at five minutes, modelled
-	premium float64 // of the lift beyond that; a saving is booked when usage shows it
-	saving  float64 // what a lift that is relied on saves here, if it holds
-	relied  bool    // more is expected to be read than a world at five minutes would hold
+	premium float64 // of the lift beyond that
+	lifts   bool    // what outlives five minutes here may have been lifted
 	leans   bool    // more is expected to be read than would be there if no lift worked
 }
 
@@ -34,7 +35,7 @@ type bill struct {
 func (p *pass) ttl() (ttl time.Duration, lower bool) {
 	l := &p.r.Config.Levers
 	p.bill = p.priced()
-	if p.b == nil || p.side != "" || p.gate != "" && p.gate != filters.Retry {
+	if !p.mayRaise() {
 		p.bill.premium = 0
 		return 0, false
 	}
@@ -55,21 +56,60 @@ func (p *pass) ttl() (ttl time.Duration, lower bool) {
 	return 0, false
 }
 
+// mayRaise reports whether this request may ask for other lifetimes than the client does. A request that is sent again after
+// an error does not, until the route has taken one: the error may have been for that.
+func (p *pass) mayRaise() bool {
+	if p.b == nil || p.side != "" {
+		return false
+	}
+	route := p.e.route(p.r.Route)
+	switch p.gate {
+	case "", filters.RawGuard:
+		return !route.refusesLevers()
+	case filters.Retry:
+		return route.takesLevers()
+	}
+	return false
+}
+
 // priced models what the request costs in a world at five minutes, and what a lift would add.
 func (p *pass) priced() bill {
 	w, rates := &p.worlds, p.rates()
-	rho, short, long := rates.Rho(), rates.Write(cache.Short), rates.Write(cache.Long)
+	unit := tokens(p.b, 1) * tier(p.price, rates)
 	at := func(x prefix, write float64) float64 {
 		read := min(x.weight, w.tail)
-		return rho*float64(read) + write*float64(w.tail-read) + float64(w.total-w.tail)
+		return unit * (rates.Rho()*float64(read) + write*float64(w.tail-read) + float64(w.total-w.tail))
 	}
-	b := bill{short: at(w.short, short), relied: p.lifts() && w.certain.weight > w.short.weight}
-	b.leans = p.lifts() && w.certain.weight > w.safe.weight
-	b.premium = max(0, at(w.certain, long)-b.short)
-	if b.relied && p.clientTTL() <= cache.Short {
-		b.saving = max(0, b.short-at(w.certain, long))
-	}
+	b := bill{short: at(w.short, rates.Write(cache.Short)), lifts: p.lifts()}
+	b.premium = max(0, at(w.certain, rates.Write(cache.Long))-b.short)
+	b.leans = b.lifts && w.certain.weight > w.safe.weight
 	return b
+}
+
+// tier is how much dearer a prompt's tier is than the lowest one.
+func tier(p *cache.Price, r cache.Rates) float64 { return r.Input / p.Tiers[0].Rates.Input }
+
+// settle replaces the estimate by what the provider billed: its hour's price for what it wrote for an hour, less what it read
+// beyond what a world at five minutes would have held. A cache that the provider lost is in both worlds.
+func (t *sent) settle(l *state.Ledger, u *Usage) {
+	rates := t.price.Rates(u.Prompt())
+	rho, short, long, unit := rates.Rho(), rates.Write(cache.Short), rates.Write(cache.Long), tier(t.price, rates)
+	through := u.Read + u.Write5m + u.Write1h
+	held := min(t.worlds.short.tokens, through)
+	if t.worlds.certain.weight <= t.worlds.short.weight { // then a world without lifts would have read as much
+		held = max(held, u.Read)
+	}
+	l.Short += unit*(rho*float64(held)+short*float64(through-held)+float64(u.Input)) - t.bill.short
+	if t.bill.lifts && t.plain <= cache.Short {
+		l.Premium += unit * ((long-short)*float64(u.Write1h) - (short-rho)*float64(max(0, min(u.Read, t.worlds.certain.tokens)-held)))
+	}
+	l.Premium -= t.bill.premium
+}
+
+// unbilled takes the estimate back: the provider answered with an error.
+func (t *sent) unbilled(l *state.Ledger) {
+	l.Short -= t.bill.short
+	l.Premium -= t.bill.premium
 }
 
 // lifts reports whether what outlives five minutes here may have been lifted. An hour that the client asks for itself, or that
@@ -84,7 +124,7 @@ func (p *pass) affordable() bool {
 	w, l := &p.worlds, &p.b.Ledger
 	route := p.e.route(p.r.Route)
 	switch {
-	case w.tail == 0 || route.misjudged(lift):
+	case w.tail == 0 || route.misjudged(lift) || l.Unlifted >= maxWrong:
 		return false
 	case p.big():
 		return false // at five minutes now, and lifted by the next small one
@@ -96,8 +136,8 @@ func (p *pass) affordable() bool {
 
 // lowered is the choice for a body whose client asks for an hour itself.
 func (p *pass) lowered() (time.Duration, bool) {
-	w := &p.worlds
-	if p.r.Config.Levers.TTL != LiftTTL || !p.e.route(p.r.Route).confirmed() || w.certain.weight == 0 || !p.big() {
+	w, route := &p.worlds, p.e.route(p.r.Route)
+	if p.r.Config.Levers.TTL != LiftTTL || !route.confirmed() || route.misjudged(lift) || p.b.Ledger.Unlifted >= maxWrong || w.certain.weight == 0 || !p.big() {
 		return 0, false
 	}
 	return cache.Short, true

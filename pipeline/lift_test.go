@@ -169,11 +169,17 @@ func confirmsLift(l *live) {
 	l.want("after the second pause", "1h 1h")
 }
 
-// misjudgesLift: the provider writes for an hour, says so, and forgets after five minutes.
+// misjudgesLift: the provider writes for an hour, says so, and forgets after five minutes. Two such lifts end it on the branch,
+// those of two sessions on the route.
 func misjudgesLift(l *live) {
-	k := l.talk()
-	l.turn(k)
-	for range 2 {
+	begin := func(name string) *talk {
+		l.session = name
+		k := l.talk().system(strings.Repeat("You are agent "+name+". ", 1500))
+		l.turn(k)
+		return k
+	}
+	fails := func(k *talk) {
+		l.Helper()
 		l.untilLifted(k)
 		l.wait(20 * time.Minute)
 		if l.small(k, 1); !l.ob.LiftMisjudged {
@@ -181,12 +187,21 @@ func misjudgesLift(l *live) {
 		}
 		l.want("after a pause", "5m 5m")
 	}
-	for range 40 {
-		l.small(k, 1)
-		l.want("after two misjudged lifts", "5m 5m")
+	never := func(what string, k *talk) {
+		l.Helper()
+		for range 40 {
+			l.small(k, 1)
+			l.want(what, "5m 5m")
+		}
 	}
+	first := begin("first")
+	fails(first)
+	fails(first)
+	never("a branch with two misjudged lifts", first)
+	fails(begin("second"))
+	never("a route with lifts misjudged in two sessions", begin("third"))
 	l.route = "other"
-	l.untilLifted(k)
+	l.untilLifted(begin("fourth"))
 }
 
 // ownHour: a prefix that the client had written for an hour outlives a pause wherever lifts do not work.

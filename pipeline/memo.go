@@ -97,16 +97,27 @@ type filterMemo struct {
 // Size is about how many bytes it holds.
 func (m *filterMemo) Size() int { return m.Memo.Size() + len(m.chain)*len(state.Digest{}) }
 
-// memo implements View.Memo. The session's lock is held, so a branch has one user at a time; after a panic the memo is gone.
+// memo implements View.Memo. What is grown is kept when every filter has spoken: until then nobody else may change it, and
+// after a panic it is gone.
 func (p *pass) memo(filter string, grow func(kept filters.Memo) filters.Memo) filters.Memo {
-	key := filterKey{p.sess.key, p.b.ID, filter}
+	m := p.grown[filter]
+	if m == nil {
+		m = p.e.known.take(filterKey{p.sess.key, p.b.ID, filter})
+	}
 	var kept filters.Memo
-	if m := p.e.known.take(key); m != nil && int(common(m.chain, p.chain)) == len(m.chain) {
+	if m != nil && int(common(m.chain, p.chain)) == len(m.chain) {
 		kept = m.Memo
 	}
-	grown := grow(kept)
-	if n := grown.Messages(); n > 0 {
-		p.e.known.put(key, &filterMemo{grown, p.chain[:n:n]})
+	m = &filterMemo{Memo: grow(kept)}
+	n := m.Messages()
+	m.chain = p.chain[:n:n]
+	p.grown[filter] = m
+	return m.Memo
+}
+
+// keepGrown keeps what filters have worked out for the branch's next request.
+func (p *pass) keepGrown() {
+	for filter, m := range p.grown {
+		p.e.known.put(filterKey{p.sess.key, p.b.ID, filter}, m)
 	}
-	return grown
 }

@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 
@@ -56,6 +55,6 @@ func (p *pass) settleMove(held int32) {
 	}
 	if m.Kind == Cold {
 		rates := p.rates()
-		m.Sum = cache.Cold(float64(m.Tokens), rates.Rho(), rates.Write(cmp.Or(p.clientTTL(), cache.Short)), p.horizon())
+		m.Sum = cache.Cold(float64(m.Tokens), rates.Rho(), rates.Write(p.cacheTTL()), p.horizon())
 	}
 }

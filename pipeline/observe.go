@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/tidemark-dev/tidemark/pipeline/cache"
 	"github.com/tidemark-dev/tidemark/state"
@@ -14,6 +15,7 @@ const (
 	worthy    = 4000 // an expectation below this says nothing of a branch
 	maxMisses = 2    // answers in a row with less than half of what was expected, after which a branch is braked
 	minLoss   = 1024
+	maxUnread = 2 // requests with placed breakpoints in a row that read nothing, after which none are placed
 )
 
 // Observe takes in what became of a forwarded request: entries become certain, beliefs are confirmed or refuted, and what was
@@ -25,13 +27,19 @@ func (e *Engine) Observe(ctx context.Context, o *Outcome, r *Response) *Observat
 	if t == nil {
 		if r.Usage != nil {
 			price := e.prices.Lookup(r.Model)
-			ob.Model, ob.Cost = price.Name, cost(price, r.Usage)
+			ob.Model, ob.Cost = price.Name, cost(price, r.Usage.Billed())
 			ob.Baseline = ob.Cost
 		}
 		return ob
 	}
 	ob.Model = t.price.Name
 	t.refused(r)
+	if t.levers {
+		t.e.route(t.route).answer(r.Status)
+	}
+	if r.Status >= 400 && !t.told.Swap(true) {
+		e.take(ctx, t, func(b *state.Branch) { t.unbilled(&b.Ledger) })
+	}
 	if r.Usage == nil || r.Status/100 != 2 {
 		return ob
 	}
@@ -39,34 +47,52 @@ func (e *Engine) Observe(ctx context.Context, o *Outcome, r *Response) *Observat
 		ob.Usage = nil
 		return ob
 	}
+	if r.Unclear || t.summed(r.Usage) {
+		ob.Cost = cost(t.price, r.Usage.Billed())
+		ob.Baseline = ob.Cost
+		return ob
+	}
 	r = &Response{Status: r.Status, Usage: t.split(r.Usage), Message: r.Message, Model: r.Model, Miss: r.Miss, After: r.After}
 	ob.Usage = r.Usage
 	t.judge(ob, r)
+	u := r.Usage
+	e.take(ctx, t, func(b *state.Branch) {
+		b.Entries = cache.Confirm(b.Entries, t.key, t.marks, t.met,
+			cache.Billed{Read: u.Read, Write5m: u.Write5m, Write1h: u.Write1h, Minimum: t.price.Minimum}, t.at)
+		if t.main {
+			t.learn(&b.Ledger, r, ob)
+			t.answered(b, r)
+		}
+	})
+	return ob
+}
+
+// take changes the branch that the request belongs to, if it is still there.
+func (e *Engine) take(ctx context.Context, t *sent, change func(*state.Branch)) {
 	if t.branch == 0 {
-		return ob
+		return
 	}
 	s := e.current(t.sess)
 	if !s.lock(ctx, settleTimeout) {
 		e.log.WarnContext(ctx, "usage not taken in", "error", "the session is busy")
-		return ob
+		return
 	}
 	defer s.unlock()
 	b := s.branch(t.branch)
 	if b == nil {
-		return ob
+		return
 	}
 	c := b.Clone()
-	u := r.Usage
-	c.Entries = cache.Confirm(c.Entries, t.key, t.marks, t.met,
-		cache.Billed{Read: u.Read, Write5m: u.Write5m, Write1h: u.Write1h, Minimum: t.price.Minimum}, t.at)
-	if t.main {
-		t.learn(&c.Ledger, r, ob)
-		t.answered(c, r)
-	}
+	change(c)
 	s.put(c)
 	s.dirty[c.ID] = true
 	e.markDirty(s)
-	return ob
+}
+
+// summed reports whether merged usage is far more than the prompt can be: with server tools Envoy adds up several samplings of
+// one request, and what it adds up says nothing of one prompt.
+func (t *sent) summed(u *Usage) bool {
+	return u.Merged && t.prior > 0 && float64(u.Prompt()) > 1.5*t.count(t.worlds.total)
 }
 
 // split tells one-hour writes from five-minute ones where nobody did, by the breakpoints: what lies between the hit and the last
@@ -91,16 +117,16 @@ func (t *sent) split(u *Usage) *Usage {
 // judge compares the provider's numbers with what was expected.
 func (t *sent) judge(ob *Observation, r *Response) {
 	u := r.Usage
-	ob.Cost = cost(t.price, u)
-	ob.Baseline = cost(t.price, t.baseline(u))
+	ob.Cost = cost(t.price, u.Billed())
+	ob.Baseline = cost(t.price, t.baseline(u)) + ob.Cost - cost(t.price, u)
 	ob.Expected = t.worlds.certain.tokens
 	ob.Loss = t.loss(u)
 	if cause, ok := missCauses[r.Miss]; ok && ob.Loss != nil && t.move == nil {
 		ob.Loss.Cause, ob.Loss.Filter, ob.Loss.Diagnostics = cause, "", true
 	}
 	route := t.e.route(t.route)
-	if ob.ColdMisjudged = t.left >= 0 && u.Read > t.left+clearly; ob.ColdMisjudged {
-		route.refute(cold)
+	if ob.ColdMisjudged = t.wasWarm(u.Read); ob.ColdMisjudged {
+		route.refute(cold, t.sess.key)
 	}
 	if t.move != nil {
 		ob.MoveForecast = t.move.Sum.Gain * t.price.Rates(u.Prompt()).Input / 1e6
@@ -110,11 +136,19 @@ func (t *sent) judge(ob *Observation, r *Response) {
 	case !t.bill.leans || certain <= safe+clearly:
 	case u.Read+max(clearly, certain/20) < certain:
 		ob.LiftMisjudged = true
-		route.refute(lift)
+		route.refute(lift, t.sess.key)
 	case certain > t.worlds.short.tokens+clearly: // else it may have been another entry that was read
 		route.confirm()
 	}
 	ob.Ineffective = t.ineffective(u)
+}
+
+// wasWarm reports whether an entry was read that was believed to have lapsed: the read is as long as one of those, by the
+// provider's own count.
+func (t *sent) wasWarm(read int) bool {
+	return t.left >= 0 && read > t.left+clearly && slices.ContainsFunc(t.beyond, func(n int32) bool {
+		return math.Abs(float64(int(n)-read)) <= float64(n)/100
+	})
 }
 
 // count is how many tokens a weight is.
@@ -126,17 +160,32 @@ func (t *sent) learn(l *state.Ledger, r *Response, ob *Observation) {
 	if t.worlds.total > 0 && !ob.Ineffective {
 		l.Ratio = float64(u.Prompt()) / float64(t.worlds.total)
 	}
-	l.Read = int32(u.Read + u.Write5m + u.Write1h)
-	if t.bill.relied && !ob.LiftMisjudged {
-		l.Premium -= t.bill.saving
+	l.Read = int32(min(u.Read+u.Write5m+u.Write1h, math.MaxInt32))
+	t.settle(l, u)
+	if ob.LiftMisjudged {
+		l.Unlifted++
 	}
+	t.placedRead(l, u)
 	switch expected := ob.Expected; {
-	case expected < worthy:
+	case expected < worthy || !t.brake:
 	case u.Read*2 >= expected:
 		l.Misses = 0
 	case t.move == nil && t.left < 0 && t.change == nil:
 		if l.Misses++; l.Misses >= maxMisses && !l.Braked {
 			l.Braked, ob.Braked = true, true
+		}
+	}
+}
+
+// placedRead has placing stand down on a branch where what it wrote goes unread.
+func (t *sent) placedRead(l *state.Ledger, u *Usage) {
+	switch {
+	case !t.placed || t.first:
+	case u.Read > 0:
+		l.Unread = 0
+	default:
+		if l.Unread++; l.Unread >= maxUnread {
+			l.Marked = true
 		}
 	}
 }

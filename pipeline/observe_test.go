@@ -136,7 +136,14 @@ func nothingKnown(l *live) {
 		if diff := cmp.Diff(before.Entries, after.Entries); diff != "" {
 			l.Errorf("%s: entries: %s", name, diff)
 		}
-		if diff := cmp.Diff(before.Ledger, after.Ledger); diff != "" {
+		want := before.Ledger
+		if r.Status >= 400 { // nobody was billed
+			want.Short = after.Ledger.Short
+			if want.Short >= before.Ledger.Short {
+				l.Errorf("%s: the bill is %v, was %v with the request that failed", name, want.Short, before.Ledger.Short)
+			}
+		}
+		if diff := cmp.Diff(want, after.Ledger); diff != "" {
 			l.Errorf("%s: ledger: %s", name, diff)
 		}
 		if ob.Loss != nil || ob.Cost != 0 || ob.Model != plainModel {
@@ -307,5 +314,31 @@ func TestIneffective(t *testing.T) {
 	}
 	if l.small(k, 1); l.ob.Ineffective || l.o.Gate == filters.Panic {
 		t.Errorf("what arrived is said not to have: %+v", *l.ob)
+	}
+}
+
+// Sums over several prompts are priced, and nothing is learned from them.
+func TestObserveSums(t *testing.T) {
+	l := newLive(t, lifting(pipeline.KeepTTL), simprovider.Policy{})
+	k := l.talk()
+	l.turn(k)
+	price := func(u *pipeline.Usage) float64 {
+		l.ask(l.marks(k.say("Go on.")))
+		return l.observe(&pipeline.Response{Status: 200, Usage: u}).Cost
+	}
+	one := price(&pipeline.Usage{Read: 9000, Write5m: 300})
+	for name, r := range map[string]*pipeline.Response{
+		"said to be unclear":  {Status: 200, Unclear: true, Usage: &pipeline.Usage{Read: 90_000, Write5m: 300}},
+		"merged and too much": {Status: 200, Usage: &pipeline.Usage{Read: 90_000, Write5m: 300, Merged: true}},
+	} {
+		l.ask(l.marks(k.say("Go on.")))
+		before := l.branch()
+		ob := l.observe(r)
+		if diff := cmp.Diff(before, l.branch()); diff != "" || ob.Loss != nil || ob.Cost <= one {
+			t.Errorf("%s: %+v %s", name, ob, diff)
+		}
+	}
+	if two := price(&pipeline.Usage{Read: 9000, Write5m: 300, Bill: &pipeline.Usage{Read: 18_000, Write5m: 600}}); two < 1.9*one {
+		t.Errorf("a bill of two prompts is %v, one is %v", two, one)
 	}
 }

@@ -44,9 +44,11 @@ type pass struct {
 	claimed     map[int32]bool         // results that a filter wants held on
 	sums        map[int32]string       // by result, of a request that wants to be explained
 	kept        map[int32][]FilterGate // by result, of a request that wants to be explained
+	grown       map[string]*filterMemo // by filter: what it knows of the transcript
 	saved       []state.Original       // to be kept before the reply
 	news        []*state.Decision      // decisions of this request
 	heldNow     []state.ResultRef      // holds that begin in this request
+	widened     bool                   // sessions that may hold the same conversation were looked at
 	must        bool                   // state must be durable before the reply
 	left        int                    // bytes of the outbound with the decisions made so far
 	before      []state.Digest         // prefix ids of the replay, without anything new

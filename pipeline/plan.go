@@ -25,7 +25,7 @@ type wish struct {
 func (p *pass) propose() ([]wish, error) {
 	v := p.view()
 	open, closed := map[int32]bool{}, 0
-	p.claimed, p.kept = map[int32]bool{}, nil
+	p.claimed, p.kept, p.grown = map[int32]bool{}, nil, map[string]*filterMemo{}
 	for _, c := range v.Candidates {
 		if c.Open {
 			open[c.Result] = false
@@ -65,6 +65,7 @@ func (p *pass) propose() ([]wish, error) {
 			return nil, fall(filters.FilterError, fmt.Errorf("%s was silent on %d results", f.Name(), len(open)-len(said)))
 		}
 	}
+	p.keepGrown()
 	slices.SortFunc(wishes, func(a, b wish) int { return int(a.Result - b.Result) })
 	return wishes, nil
 }

@@ -1,6 +1,11 @@
 package pipeline
 
-import "sync"
+import (
+	"net/http"
+	"sync"
+
+	"github.com/tidemark-dev/tidemark/state"
+)
 
 // What the provider's usage says of a route's model of the cache. It is kept until the process ends.
 type routeState struct {
@@ -8,6 +13,36 @@ type routeState struct {
 	wrong  [judgements]int
 	lifted int // pauses over which a lifted prefix was read
 	asks   asks
+	levers levers
+	said   map[state.SessionKey]bool // sessions that have refuted a lift, at most maxWrong
+}
+
+// levers is what is known of how the route's provider takes breakpoints of ours.
+type levers struct{ taken, refused bool }
+
+// answer takes note of the answer to a request whose breakpoints tidemark raised or placed. Until one was taken, a refusal is
+// put down to them: some upstreams know no ttl.
+func (r *routeState) answer(status int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case status/100 == 2:
+		r.levers.taken = true
+	case status == http.StatusBadRequest && !r.levers.taken:
+		r.levers.refused = true
+	}
+}
+
+func (r *routeState) refusesLevers() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.levers.refused
+}
+
+func (r *routeState) takesLevers() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.levers.taken
 }
 
 // judgement is something believed of the provider that its usage can refute.
@@ -48,9 +83,20 @@ func (r *routeState) misjudged(j judgement) bool {
 	return r.wrong[j] >= maxWrong && (j != lift || r.wrong[j]*10 > r.lifted)
 }
 
-func (r *routeState) refute(j judgement) {
+// refute notes that a session's usage contradicts a belief. What is wrong with one session's cache is no word on all of a
+// route's lifts: each counts once.
+func (r *routeState) refute(j judgement, by state.SessionKey) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if j == lift {
+		if r.said[by] || len(r.said) > maxWrong {
+			return
+		}
+		if r.said == nil {
+			r.said = map[state.SessionKey]bool{}
+		}
+		r.said[by] = true
+	}
 	r.wrong[j]++
 }
 

@@ -46,12 +46,19 @@ func TestColdMisjudged(t *testing.T) {
 			l.Errorf("%s: cold_misjudged %v, read %d", what, l.ob.ColdMisjudged, l.ob.Usage.Read)
 		}
 	}
-	// holds lets the provider have read most of the prompt after a pause, and nothing else be changed.
+	// holds lets the provider have read the deepest entry before the last exchanges, which had lapsed.
 	holds := func(l *live) func(*pipeline.Response) {
 		return func(r *pipeline.Response) {
-			if l.o.Cache == pipeline.CacheCold {
-				rereads(r.Usage.Prompt() - 500)(r)
+			if l.o.Cache != pipeline.CacheCold {
+				return
 			}
+			deepest := 0
+			for _, e := range l.branch().Entries {
+				if n := int(e.Tokens); n < r.Usage.Prompt()-1800 {
+					deepest = max(deepest, n)
+				}
+			}
+			rereads(deepest)(r)
 		}
 	}
 	twice := func(t *testing.T) (*live, *talk) {

@@ -29,6 +29,10 @@ type sent struct {
 	plain   time.Duration // TTL that the client asks for, 0: it caches nothing
 	prior   int           // tokens through the last breakpoint of the outbound before
 	change  *Loss         // what of the client's, or of a move, made the outbound part from the one before
+	beyond  []int32       // tokens of the entries that were believed to have lapsed, by the provider's count
+	levers  bool          // breakpoints were raised or placed
+	placed  bool          // breakpoints were placed
+	brake   bool          // short reads brake the branch
 	left    int           // tokens that a believed lapse left to be read; -1: nothing lapsed
 	move    *Move
 	first   bool
@@ -57,6 +61,15 @@ func (p *pass) remember() {
 	t.in, t.removed = p.removed()
 	if p.m.branch != nil && p.k < p.m.branch.Frontier.Cells && p.m.kind == KindContinue {
 		t.left = p.tokensAt(max(min(p.k, int32(len(p.scale.at))-1), p.headCells()))
+	}
+	t.levers, t.placed = p.marks.Raised+p.marks.Lowered+p.marks.Placed > 0, p.marks.Placed > 0
+	t.brake = p.r.Config.Moves.Brake
+	if p.widened {
+		for e := range p.met() {
+			if e.Cells > p.k && e.Tokens > 0 {
+				t.beyond = append(t.beyond, e.Tokens)
+			}
+		}
 	}
 	p.o.sent = t
 }
@@ -112,6 +125,9 @@ func (p *pass) booked() state.Ledger {
 	l.Prompt = p.scale.total
 	if l.Began == 0 {
 		l.Began = p.scale.total
+	}
+	if p.m.kind != KindRetry {
+		l.Calls++
 	}
 	l.Short += p.bill.short
 	l.Premium += p.bill.premium

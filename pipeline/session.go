@@ -211,6 +211,9 @@ func (e *Engine) current(s *session) *session {
 	if now, ok := e.sessions.Peek(s.key); ok {
 		return now
 	}
+	if now, ok := e.dirty[s.key]; ok {
+		return now
+	}
 	return s
 }
 

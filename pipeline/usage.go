@@ -2,18 +2,28 @@ package pipeline
 
 import "time"
 
-// Usage is what the provider billed for a request, in tokens. The prompt is the sum of all but Output.
+// Usage is what the provider billed for a request, in tokens. The prompt is the sum of all but Output. A response may take several
+// samplings, each with a prompt of its own: the usage is then that of the first, whose prompt is what was forwarded.
 type Usage struct {
 	Input   int // neither read from the cache nor written to it
 	Read    int
 	Write5m int
 	Write1h int
 	Output  int
-	Merged  bool // nobody told the two lifetimes apart: all that was written stands in Write5m
+	Merged  bool   // nobody told the two lifetimes apart: all that was written stands in Write5m
+	Bill    *Usage // what was billed in all, where that is more than this one prompt; nil: the same. It has no Bill itself
 }
 
 // Prompt is the number of tokens of the whole prompt.
 func (u *Usage) Prompt() int { return u.Input + u.Read + u.Write5m + u.Write1h }
+
+// Billed is what the provider billed in all.
+func (u *Usage) Billed() *Usage {
+	if u.Bill != nil {
+		return u.Bill
+	}
+	return u
+}
 
 // Response is what became of a forwarded request. The zero value says that nothing is known: the client went away, the
 // connection broke, or no response was looked at.
@@ -24,6 +34,7 @@ type Response struct {
 	Model   string        // that answered
 	Miss    string        // the provider's own reason for a cache miss (diagnostics), empty without one
 	After   time.Duration // from the request's arrival to the first byte of the response
+	Unclear bool          // Usage is good for a price only: it may be the sum over several prompts
 }
 
 // Cause is why less was read from the cache than a session without changes would have read.

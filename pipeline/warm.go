@@ -53,7 +53,7 @@ func (p *pass) weighWarm(wishes []wish, warm []int) filters.Gate {
 	switch {
 	case l.Rewrites >= moves.Budget:
 		return filters.RewriteBudget
-	case l.Rewrites > 0 && int(p.ix.LastTurn()-l.Moved) < moves.Spacing:
+	case l.Rewrites > 0 && p.ix.LastTurn() >= l.Moved && int(p.ix.LastTurn()-l.Moved) < moves.Spacing:
 		return filters.MoveSpacing
 	}
 	removed, behind := make([]float64, 0, len(warm)), make([]float64, 0, len(warm))
@@ -150,15 +150,15 @@ func (p *pass) survivors() func(cell int32) int32 {
 
 // horizon is how many calls the branch is expected to make, this one included.
 func (p *pass) horizon() float64 {
-	return cache.Horizon(p.b.Requests, p.r.Config.Moves.Horizon, tokens(p.b, float64(p.scale.total)), float64(p.price.Window), p.growth())
+	return cache.Horizon(p.b.Ledger.Calls, p.r.Config.Moves.Horizon, tokens(p.b, float64(p.scale.total)), float64(p.price.Window), p.growth())
 }
 
 // growth is how many tokens a call adds to the prompt, 0 before there was one.
 func (p *pass) growth() float64 {
-	if p.b.Requests == 0 {
+	if p.b.Ledger.Calls == 0 {
 		return 0
 	}
-	return tokens(p.b, float64(p.scale.total-p.b.Ledger.Began)/float64(p.b.Requests))
+	return tokens(p.b, float64(p.scale.total-p.b.Ledger.Began)/float64(p.b.Ledger.Calls))
 }
 
 // markerTokens is what a marker costs, about.
@@ -179,8 +179,11 @@ func (p *pass) holdPays(result int32, turns int) bool {
 	return bills.Pays()
 }
 
-// cacheTTL is what a re-write would be written for: what the client asks for.
+// cacheTTL is what a re-write would be written for: what the client asks for, or the route always.
 func (p *pass) cacheTTL() (ttl time.Duration) {
+	if p.r.Config.Levers.TTL == HourTTL {
+		return cache.Long
+	}
 	if ttl = p.clientTTL(); ttl == 0 {
 		ttl = cache.Short
 	}

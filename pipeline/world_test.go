@@ -258,7 +258,7 @@ func (w *world) send(ev *simagent.Event) {
 	} else {
 		w.outage = w.outage || w.seen
 	}
-	if w.trace && ev.Outcome == simagent.Failed {
+	if w.trace && ev.Outcome == simagent.Failed && o != nil {
 		fmt.Println(w.n, ev.Line, "failed", o.Kind, o.Gate)
 	}
 	if ev.Outcome == simagent.Failed {

@@ -86,13 +86,14 @@ func (p *pass) met() func(yield func(*cache.Entry) bool) {
 
 // entriesOf are the entries of every branch of the session.
 func (p *pass) entriesOf() [][]cache.Entry {
-	all := make([][]cache.Entry, 0, len(p.sess.branches)+1)
+	branches := p.sess.published() // under the lock it is the same; a request that goes without the lock may read this alone
+	all := make([][]cache.Entry, 0, len(branches)+1)
 	own := uint64(0)
 	if p.b != nil {
 		own = p.b.ID
 		all = append(all, p.b.Entries)
 	}
-	for _, b := range p.sess.branches {
+	for _, b := range branches {
 		if b.ID != own {
 			all = append(all, b.Entries)
 		}

@@ -101,6 +101,7 @@ func (p *pass) widen(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	p.widened = true
 	if !all { // one of those not looked at may have kept it warm
 		p.k = p.layout.cells()
 	}
@@ -220,8 +221,15 @@ func (p *pass) lever(in *breakpoint.Input, plan breakpoint.Plan) breakpoint.Plan
 // place reports whether breakpoints are set for a client that sets none. One request says nothing: the branch must have gone
 // on within the life of what would have been written. A client that ever set one of its own is left alone for good.
 func (p *pass) place() bool {
-	return p.r.Config.Levers.Place && p.b != nil && p.side == "" && p.gate != filters.Bypass && p.gate != filters.Shadow &&
-		!p.b.Ledger.Marked && p.b.Requests > 0 && p.r.Now.Sub(p.b.Last) <= cache.Short
+	if !p.r.Config.Levers.Place || p.b == nil || p.side != "" || p.b.Ledger.Marked || p.e.route(p.r.Route).refusesLevers() {
+		return false
+	}
+	switch p.gate {
+	case filters.Bypass, filters.Shadow, filters.Brake:
+		return false
+	}
+	same := (p.m.kind == KindContinue || p.m.kind == KindRetry) && p.m.branch.Ledger.Parts == state.Parts(p.ix.Parts)
+	return same && p.r.Now.Sub(p.b.Last) <= cache.Short
 }
 
 // frontier is the block to which a bridge may be needed: where the deepest entry ends that the provider holds by its own word,

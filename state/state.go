@@ -88,6 +88,9 @@ type Ledger struct {
 	Read     int32   // tokens through the last breakpoint of the last outbound by the provider's count, 0 if unknown
 	Short    float64 // bill of the input so far, modelled, if every breakpoint asked for five minutes, in uncached characters
 	Premium  float64 // what lifts to an hour have cost beyond that, negative once they have paid
+	Calls    int     // requests that were no retries
+	Unlifted int     // lifts that did not hold
+	Unread   int     // placed breakpoints in a row whose entries the next request did not read
 	Misses   int     // answers in a row whose read fell far short of what was expected
 	Braked   bool    // nothing new is decided any more
 	Rewrites int     // warm moves so far; a fork inherits them
@@ -101,7 +104,7 @@ type Parts struct{ Model, Tools, System Digest }
 
 // Fork is the ledger of a branch that begins as a copy: its bills start at zero, what was spent of a budget stays spent.
 func (l *Ledger) Fork() Ledger {
-	return Ledger{Parts: l.Parts, Ratio: l.Ratio, Rewrites: l.Rewrites, Moved: l.Moved, Marked: l.Marked}
+	return Ledger{Parts: l.Parts, Ratio: l.Ratio, Calls: l.Calls, Unlifted: l.Unlifted, Rewrites: l.Rewrites, Moved: l.Moved, Marked: l.Marked}
 }
 
 // unite is the later ledger, with what either has spent.

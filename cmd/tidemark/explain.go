@@ -49,7 +49,7 @@ func (c *explainCommand) Run() error {
 
 func printExplanation(w io.Writer, x *replay.Explanation) {
 	o := x.Outcome
-	fmt.Fprintf(w, "%s, request %d of %d, at %s, under %s\n", x.Session, x.N, x.Requests, x.At.UTC().Format("2006-01-02 15:04:05"), x.Policy)
+	fmt.Fprintf(w, "%s, request %d of %d, at %s, under %s\n", printable(x.Session), x.N, x.Requests, x.At.UTC().Format("2006-01-02 15:04:05"), x.Policy)
 	fmt.Fprintf(w, "request     %s, %s; %d messages, turn %d; %d bytes, forwarded as %d\n", o.Level, o.Kind, o.Messages, o.Turn, o.BytesIn, o.BytesOut)
 	fmt.Fprintf(w, "gate        %s\n", cmp.Or(string(o.Gate), "none: something new could be decided"))
 	fmt.Fprintf(w, "cache       %s; the simulated provider holds %d tokens of what is forwarded\n", o.Cache, x.Held)
@@ -94,7 +94,7 @@ func printVerdicts(w io.Writer, o *pipeline.Outcome) {
 	t.AppendHeader(table.Row{"turn", "message", "tool", "what", "tokens", "zone", "done"})
 	for i := range o.Explain {
 		v := &o.Explain[i]
-		t.AppendRow(table.Row{v.Turn, v.Msg, v.Tool, end(v.What, 48), v.Tokens, zoneNames[v.Zone], done(v)})
+		t.AppendRow(table.Row{v.Turn, v.Msg, printable(v.Tool), end(printable(v.What), 48), v.Tokens, zoneNames[v.Zone], printable(done(v))})
 	}
 	t.Render()
 }

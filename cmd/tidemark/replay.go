@@ -184,7 +184,7 @@ func (c *replayCommand) write(r *results) error {
 		}
 	}
 	for _, s := range r.Skipped {
-		fmt.Fprintln(os.Stderr, "left out:", s)
+		fmt.Fprintln(os.Stderr, "left out:", printable(s))
 	}
 	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
+	"unicode"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -75,7 +77,7 @@ func (r *results) print(w io.Writer) {
 	if r.Agreement != nil {
 		s, a := r.Agreement.Signed, r.Agreement.Size
 		fmt.Fprintf(w, "modelled against recorded bill of pass-through, %d sessions: error %.1f %% (median), %.1f %% (p90), %.1f %% (%s); signed %+.1f %% (p10), %+.1f %% (median), %+.1f %% (p90)\n",
-			a.Points, 100*a.Median.Value, 100*a.P90, 100*a.Most.Value, a.Most.Session, 100*s.P10, 100*s.Median.Value, 100*s.P90)
+			a.Points, 100*a.Median.Value, 100*a.P90, 100*a.Most.Value, printable(a.Most.Session), 100*s.P10, 100*s.Median.Value, 100*s.P90)
 	}
 }
 
@@ -93,7 +95,7 @@ func (r *results) printDone(w io.Writer) {
 	t := newTable(w)
 	t.AppendHeader(table.Row{"session", "requests", "tokens in", "tokens out", "decisions", "moves", "holds", "matured", "bill", "gates"})
 	for _, s := range append(slices.Clone(r.Sessions), r.Total) {
-		row := table.Row{s.Session, s.Requests, s.TokensIn, s.TokensOut, counts(s.Decisions, 3), s.Moves, s.Holds, s.Matured, percent(s.Ratio), counts(s.Gates, 3)}
+		row := table.Row{printable(s.Session), s.Requests, s.TokensIn, s.TokensOut, counts(s.Decisions, 3), s.Moves, s.Holds, s.Matured, percent(s.Ratio), counts(s.Gates, 3)}
 		if s == r.Total {
 			t.AppendFooter(row)
 		} else {
@@ -133,7 +135,7 @@ func (r *results) billRow(of func(*policyResult) *replay.Report) table.Row {
 		off = fmt.Sprintf("%+.1f %%", 100*s.Recorded.Error)
 	}
 	row := append(make(table.Row, 0, billColumns+4*len(r.Policies)),
-		s.Session, s.Requests, units(s.PassThrough.Units), percent(s.PassThrough.ReadShare()), off)
+		printable(s.Session), s.Requests, units(s.PassThrough.Units), percent(s.PassThrough.ReadShare()), off)
 	for i := range r.Policies {
 		s := of(&r.Policies[i])
 		row = append(row, percent(s.Ratio), percent(s.Bill.ReadShare()), s.Moves, fmt.Sprintf("%d/%d", s.Reuse.Again, s.Reuse.Removed))
@@ -147,6 +149,7 @@ func (r *results) printPolicies(w io.Writer) {
 	t.AppendHeader(table.Row{"policy", "units", "USD", "bill", "net", "read", "5m", "1h", "moves", "forecast", "outcome", "used again", "best", "median", "worst"})
 	pass := &r.Policies[0].Total.PassThrough
 	t.AppendRow(table.Row{"pass-through", units(pass.Units), dollars(pass.USD), percent(1), "", percent(pass.ReadShare()), units(float64(pass.Write5m)), units(float64(pass.Write1h))})
+	refused(t, pass)
 	for i := range r.Policies {
 		p := &r.Policies[i]
 		s, b := p.Total, &p.Total.Bill
@@ -164,18 +167,33 @@ func (r *results) printPolicies(w io.Writer) {
 			row = append(row, point(p.Ratios.Least), point(p.Ratios.Median), point(p.Ratios.Most))
 		}
 		t.AppendRow(row)
-		if s.Bill.Refused > s.PassThrough.Refused {
-			t.AppendRow(table.Row{"", fmt.Sprintf("%d requests refused", s.Bill.Refused)})
-		}
+		refused(t, b)
 	}
 	t.Render()
+}
+
+// refused adds a line for what the provider refused, if there is any: it is on no bill.
+func refused(t table.Writer, b *bill.Bill) {
+	if b.Refused > 0 {
+		t.AppendRow(table.Row{"", fmt.Sprintf("%d requests refused", b.Refused)})
+	}
+}
+
+// printable is text of a recording, without what a terminal would take for orders.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, s)
 }
 
 func percent(v float64) string { return fmt.Sprintf("%.1f %%", 100*v) }
 
 func dollars(v float64) string { return fmt.Sprintf("%.2f", v) }
 
-func point(p bill.Point) string { return percent(p.Value) + " " + p.Session }
+func point(p bill.Point) string { return percent(p.Value) + " " + printable(p.Session) }
 
 // units writes tokens, or units of one token, in thousands.
 func units(v float64) string { return fmt.Sprintf("%.0fk", v/1000) }

@@ -10,6 +10,10 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/tidemark-dev/tidemark/internal/bill"
+	"github.com/tidemark-dev/tidemark/internal/replay"
+	"github.com/tidemark-dev/tidemark/pipeline"
 )
 
 // TestReplayScripts runs testdata/replay, where scene.json is a recorded session.
@@ -21,6 +25,34 @@ func TestReplayScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": cmdExits},
 	})
+}
+
+// What a transcript says does not reach the terminal as an order to it.
+func TestExplanationHasNoControlCharacters(t *testing.T) {
+	const evil = "a\x1b[2J\x07\r\u009b31m\u202eb"
+	var out strings.Builder
+	printExplanation(&out, &replay.Explanation{
+		Session: evil, Observation: &pipeline.Observation{},
+		Outcome: &pipeline.Outcome{Explain: []pipeline.Verdict{
+			{Tool: evil, What: evil}, {Tool: "Read", Filter: "tiered", Verdict: "stub", Marker: evil},
+		}},
+	})
+	if text := out.String(); strings.Count(text, "[2J") != 4 || strings.ContainsAny(text, "\x1b\x07\r\u009b\u202e") {
+		t.Errorf("got %q", text)
+	}
+}
+
+// Refusals are on no bill, and are always said.
+func TestRefusalsAreSaid(t *testing.T) {
+	report := &replay.Report{Session: "s", PassThrough: bill.Bill{Refused: 3}, Bill: bill.Bill{Refused: 2}}
+	r := replayResults([]replay.Policy{{Name: "p"}}, [][]*replay.Report{{report}}, nil)
+	var out strings.Builder
+	r.print(&out)
+	for _, want := range []string{"3 requests refused", "2 requests refused"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in\n%s", want, out.String())
+		}
+	}
 }
 
 // scene is a session that reads two files, edits the first, pauses for half an hour and goes on.

@@ -155,15 +155,17 @@ func (s *server) watch(ctx context.Context) error {
 // reload loads the config again. If it cannot be used, the one in use stays.
 func (s *server) reload() {
 	l, err := serverconfig.Load(s.sources)
-	s.metrics.ConfigLoaded(hashOf(l), err, time.Now())
 	if err != nil {
+		s.metrics.ConfigLoaded("", err, time.Now())
 		s.log.Error("config cannot be used, the last good one stays", "error", err)
 		return
 	}
 	if keys := serverconfig.NeedsRestart(&s.config.Config, &l.Config); len(keys) > 0 {
 		s.log.Warn("some changed keys need a restart", "keys", keys)
 	}
+	l = l.InUse(s.config)
 	s.apply(l)
+	s.metrics.ConfigLoaded(l.Hash, nil, time.Now())
 	s.log.Info("config loaded", "config", l.Hash)
 }
 

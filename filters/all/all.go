@@ -96,7 +96,19 @@ func keysOf(v reflect.Value) (keys []Key) {
 			keys = append(keys, keysOf(v.Field(i))...)
 			continue
 		}
-		keys = append(keys, Key{Name: name, Doc: field.Tag.Get("doc"), Default: fmt.Sprint(v.Field(i).Interface())})
+		keys = append(keys, Key{Name: name, Doc: field.Tag.Get("doc"), Default: written(v.Field(i))})
 	}
 	return keys
+}
+
+// written is a value as YAML has it on one line.
+func written(v reflect.Value) string {
+	if v.Kind() != reflect.Struct {
+		return fmt.Sprint(v.Interface())
+	}
+	members := make([]string, 0, v.NumField())
+	for _, k := range keysOf(v) {
+		members = append(members, k.Name+": "+k.Default)
+	}
+	return "{" + strings.Join(members, ", ") + "}"
 }

@@ -2,7 +2,6 @@ package coref
 
 import (
 	"fmt"
-	"strconv"
 
 	"github.com/tidemark-dev/tidemark/filters"
 )
@@ -25,11 +24,6 @@ type Config struct {
 // Trigger says when the filter acts. The zero value is always.
 type Trigger struct {
 	MinRequestFrac float64 `config:"min_request_frac" doc:"share of the model's window that the request must fill"`
-}
-
-// String is the trigger as YAML.
-func (t Trigger) String() string {
-	return "{min_request_frac: " + strconv.FormatFloat(t.MinRequestFrac, 'g', -1, 64) + "}"
 }
 
 // Default is the config of a route that sets no key.

@@ -14,7 +14,7 @@
 // # Keys
 //
 //	enabled         true                         false stops new decisions; what is in force is replayed
-//	min_tokens      300                          smallest result, in estimated tokens, that is shortened
+//	min_tokens      100                          smallest result, in estimated tokens, that is shortened
 //	marker_mode     full                         full: restorable; summary: marker without id, lossy; off: meter only
 //	tools           []                           globs of tool names; one that starts with ! excludes; none means all
 //	window          8                            a result is left alone while fewer later turns have results

@@ -14,7 +14,7 @@ import (
 // Bill is what some requests cost.
 type Bill struct {
 	Requests int     `json:"requests"` // that were billed
-	Refused  int     `json:"refused"`  // that the provider refused; they cost nothing
+	Refused  int     `json:"refused"`  // that the provider refused; they cost nothing, so that bills with them are not compared
 	Prompt   int     `json:"prompt_tokens"`
 	Input    int     `json:"input_tokens"` // neither read from the cache nor written to it
 	Read     int     `json:"read_tokens"`

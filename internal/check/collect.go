@@ -26,6 +26,8 @@ const (
 	setMetadataType = "envoy.extensions.filters.http.set_metadata.v3.Config"
 	awsSigningType  = "envoy.extensions.filters.http.aws_request_signing.v3.AwsRequestSigning"
 	routerType      = "envoy.extensions.filters.http.router.v3.Router"
+	aiPerRouteType  = "envoy.extensions.filters.http.ai_protocol_manager.v3.AiProtocolManagerPerRoute"
+	decompressType  = "envoy.extensions.filters.http.decompressor.v3.Decompressor"
 	aiManagerType   = "envoy.extensions.filters.http.ai_protocol_manager.v3.AiProtocolManager"
 )
 
@@ -146,9 +148,9 @@ func (c *checker) collectRouteConfig(d *document, m *yaml.Node) {
 	}
 }
 
-// routeConfig validates a route config that is written as YAML.
+// routeConfig validates a route config that is written as YAML. What Envoy's reader takes for booleans is one.
 func (c *checker) routeConfig(d *document, value *yaml.Node) {
-	raw, err := routeconfig.FromYAML(value)
+	raw, err := routeconfig.FromYAML(withBooleans(value, map[*yaml.Node]*yaml.Node{}))
 	if err != nil {
 		c.report.Routes++
 		c.found(d, value, Error, RouteConfig, "", "%v", err)

@@ -63,6 +63,7 @@ func (c *checker) judgeGateway() {
 		default:
 			c.found(p.doc, body, Warning, BodyMode, "body: Buffered", "bodies in mode %s pass untouched: a document cannot be changed piece by piece", scalar(body))
 		}
+		c.judgeResponseBody(p.location, get(p.node, "processingMode", "response", "body"), nil)
 		c.judgeTimeout(p.location, get(p.node, "messageTimeout"), "messageTimeout", scalar(body) == "FullDuplexStreamed")
 		c.judgePolicyNamespaces(p)
 		c.judgePolicyUsage(p)

@@ -59,6 +59,7 @@ func bodyMode(mode *yaml.Node) string {
 // judgeModes looks at a processing mode, of a filter or of a route that overrides it. elsewhere says that routes set body
 // modes of their own.
 func (c *checker) judgeModes(l location, mode *yaml.Node, elsewhere bool) {
+	c.judgeResponseBody(l, get(mode, "response_body_mode"), get(mode, "response_trailer_mode"))
 	at := l.node
 	if n := get(mode, "request_body_mode"); n != nil {
 		at = n
@@ -78,6 +79,22 @@ func (c *checker) judgeModes(l location, mode *yaml.Node, elsewhere bool) {
 		}
 	default:
 		c.found(l.doc, at, Warning, BodyMode, "request_body_mode: BUFFERED", "bodies in mode %s pass untouched: a document cannot be changed piece by piece", m)
+	}
+}
+
+// holdsBack reports whether a mode of response bodies, in Envoy's words or in those of Envoy Gateway, keeps a stream until it is
+// complete.
+func holdsBack(mode string) bool {
+	return slices.Contains([]string{buffered, "BUFFERED_PARTIAL", "Buffered", "BufferedPartial"}, mode)
+}
+
+// judgeResponseBody looks at the modes of response bodies and trailers, nil where they are not there.
+func (c *checker) judgeResponseBody(l location, body, trailers *yaml.Node) {
+	switch m := scalar(body); {
+	case holdsBack(m):
+		c.found(l.doc, body, Warning, BodyMode, "STREAMED, in Envoy Gateway Streamed", "%s holds a response back until it is complete or fills the buffer: clients that stream wait for all of it", m)
+	case m == fullDuplex && scalar(trailers) != "SEND":
+		c.found(l.doc, body, Error, TrailerMode, "response_trailer_mode: SEND", "Envoy refuses a response body in FULL_DUPLEX_STREAMED without trailers: they may end a body")
 	}
 }
 

@@ -111,6 +111,40 @@ func isTrue(n *yaml.Node) bool {
 	return false
 }
 
+// withBooleans is a copy of a tree in which plain scalars that Envoy's reader turns into booleans are some. Keys stay words: it
+// reads all of them as strings. copies are those made so far, because an anchor may stand inside what it is for.
+func withBooleans(n *yaml.Node, copies map[*yaml.Node]*yaml.Node) *yaml.Node {
+	if n == nil || copies[n] != nil {
+		return copies[n]
+	}
+	out := *n
+	copies[n] = &out
+	if word := boolean(n); word != "" {
+		out.Tag, out.Value = "!!bool", word
+	}
+	out.Alias, out.Content = withBooleans(n.Alias, copies), slices.Clone(n.Content)
+	for i, c := range n.Content {
+		if n.Kind != yaml.MappingNode || i%2 == 1 {
+			out.Content[i] = withBooleans(c, copies)
+		}
+	}
+	return &out
+}
+
+// boolean is true or false for a plain scalar that says so in one of YAML 1.1's words, empty for any other.
+func boolean(n *yaml.Node) string {
+	if n.Kind != yaml.ScalarNode || n.Tag != "!!str" || n.Style != 0 {
+		return ""
+	}
+	switch n.Value {
+	case "y", "Y", "yes", "Yes", "YES", "on", "On", "ON":
+		return "true"
+	case "n", "N", "no", "No", "NO", "off", "Off", "OFF":
+		return "false"
+	}
+	return ""
+}
+
 // number is the value of a number, quoted or not.
 func number(n *yaml.Node) (v uint64, ok bool) {
 	v, err := strconv.ParseUint(scalar(n), 10, 64)

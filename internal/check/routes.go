@@ -74,10 +74,9 @@ func (c *checker) judgeRoute(d *document, route *yaml.Node, up []*yaml.Node) {
 	if f == nil || disabled {
 		return
 	}
-	mode := bodyMode(get(f.node, "processing_mode"))
-	if own := get(config, "overrides", "processing_mode"); own != nil {
-		mode = bodyMode(own)
-	}
+	processing := or(get(config, "overrides", "processing_mode"), get(f.node, "processing_mode"))
+	c.judgeSilentTap(d, append(slices.Clone(up), route), f, processing)
+	mode := bodyMode(processing)
 	retry := get(route, "route", "retry_policy")
 	if retry == nil {
 		retry = get(host, "retry_policy")

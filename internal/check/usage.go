@@ -3,6 +3,7 @@ package check
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v4"
 
@@ -59,8 +60,8 @@ func tapsBody(f *filter, mode *yaml.Node) bool {
 	if scalar(get(mode, "response_header_mode")) == "SKIP" {
 		return false
 	}
-	if body := scalar(get(mode, "response_body_mode")); body != "" && body != "NONE" {
-		return true
+	if body := scalar(get(mode, "response_body_mode")); body != "" && body != "NONE" { // then tidemark cannot ask
+		return !holdsBack(body)
 	}
 	allowed := items(get(f.node, "allowed_override_modes"))
 	return isTrue(get(f.node, "allow_mode_override")) && bodyMode(mode) == buffered &&
@@ -71,8 +72,9 @@ func tapsBody(f *filter, mode *yaml.Node) bool {
 func (c *checker) judgePolicyUsage(p *policy) {
 	what, mode := c.needsUsage(), get(p.node, "processingMode")
 	body, response := scalar(get(mode, "request", "body")), get(mode, "response")
-	asked := isTrue(get(mode, "allowModeOverride")) && response != nil && body == "Buffered"
-	if what == "" || body != "Buffered" && body != "FullDuplexStreamed" || scalar(get(response, "body")) != "" || asked {
+	seen := scalar(get(response, "body"))
+	asked := isTrue(get(mode, "allowModeOverride")) && response != nil && body == "Buffered" && seen == ""
+	if what == "" || body != "Buffered" && body != "FullDuplexStreamed" || seen != "" && !holdsBack(seen) || asked {
 		return
 	}
 	c.found(p.doc, or(mode, p.node), Warning, Usage, "processingMode: {allowModeOverride: true, response: {}}, or response: {body: Streamed}", untapped, what)
@@ -88,4 +90,54 @@ func tapsTrailers(f *filter, mode *yaml.Node) bool {
 		name, config := typed(get(e, "typed_config"))
 		return name == aiManagerType && scalar(get(config, "response_handling", "token_usage", "usage_signal")) == "SYNTHESIZE_TRAILERS"
 	})
+}
+
+// judgeSilentTap looks at whether ai_protocol_manager, where only that tells the usage, can read the responses of a route: it must
+// know the provider's API, and reads nothing compressed. levels are the route, last, and the mappings around it.
+func (c *checker) judgeSilentTap(d *document, levels []*yaml.Node, f *filter, mode *yaml.Node) {
+	what, m := c.needsUsage(), bodyMode(mode)
+	if what == "" || m != buffered && m != fullDuplex || tapsBody(f, mode) || !tapsTrailers(f, mode) {
+		return
+	}
+	route := levels[len(levels)-1]
+	if !slices.ContainsFunc(levels, namesProtocol) && !managerNamesProtocol(f) {
+		c.found(d, route, Warning, Usage, "AiProtocolManagerPerRoute with response: {llm_protocol: ANTHROPIC_MESSAGES} on the route",
+			untapped+": ai_protocol_manager is not told the API of this route", what)
+	}
+	if !slices.ContainsFunc(levels, refusesCompression) && !slices.ContainsFunc(items(get(f.hcm, "http_filters")), decompresses) {
+		c.found(d, route, Warning, Usage, "request_headers_to_remove: [accept-encoding] on the route, or a decompressor in the chain",
+			untapped+": ai_protocol_manager reads no compressed response", what)
+	}
+}
+
+// namesProtocol reports whether a route, or what holds it, tells ai_protocol_manager which API the provider speaks.
+func namesProtocol(m *yaml.Node) bool {
+	for _, v := range pairs(get(m, "typed_per_filter_config")) {
+		if kind, config := typed(v); kind == aiPerRouteType && scalar(get(config, "response", "llm_protocol")) != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// managerNamesProtocol reports whether the chain's ai_protocol_manager has a protocol for routes that name none. A chain that is
+// not known may.
+func managerNamesProtocol(f *filter) bool {
+	return f.hcm == nil || slices.ContainsFunc(items(get(f.hcm, "http_filters")), func(e *yaml.Node) bool {
+		name, config := typed(get(e, "typed_config"))
+		return name == aiManagerType && scalar(get(config, "response_handling", "token_usage", "default_llm_protocol")) != ""
+	})
+}
+
+// refusesCompression reports whether a route, or what holds it, keeps providers from compressing responses.
+func refusesCompression(m *yaml.Node) bool {
+	return slices.ContainsFunc(items(get(m, "request_headers_to_remove")), func(e *yaml.Node) bool {
+		return strings.EqualFold(scalar(e), "accept-encoding")
+	})
+}
+
+// decompresses reports whether an element of a chain undoes compression, or does something about the header that asks for it.
+func decompresses(e *yaml.Node) bool {
+	name, _ := typed(get(e, "typed_config"))
+	return name == decompressType || mentions(e, "accept-encoding")
 }

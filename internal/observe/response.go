@@ -80,8 +80,9 @@ func (m *Metrics) Observed(r *pipeline.Request, o *pipeline.Outcome, v *pipeline
 }
 
 func (m *Metrics) bill(route, model string, v *pipeline.Observation) {
+	u := v.Usage.Billed()
 	for tier, n := range map[string]int{
-		"input": v.Usage.Input, "cache_read": v.Usage.Read, "cache_write_5m": v.Usage.Write5m, "cache_write_1h": v.Usage.Write1h, "output": v.Usage.Output,
+		"input": u.Input, "cache_read": u.Read, "cache_write_5m": u.Write5m, "cache_write_1h": u.Write1h, "output": u.Output,
 	} {
 		m.billed.WithLabelValues(route, model, tier).Add(float64(max(0, n)))
 	}
@@ -130,7 +131,8 @@ func lossSource(l *pipeline.Loss) string {
 func Account(v *pipeline.Observation) *structpb.Struct {
 	f := map[string]*structpb.Value{}
 	number := func(name string, n float64) { f[name] = structpb.NewNumberValue(n) }
-	if u := v.Usage; u != nil {
+	if v.Usage != nil {
+		u := v.Usage.Billed()
 		number("input_tokens", float64(u.Input))
 		number("cache_read_tokens", float64(u.Read))
 		number("cache_write_tokens", float64(u.Write5m+u.Write1h))

@@ -2,10 +2,15 @@ package replay
 
 import (
 	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/pipeline"
@@ -38,7 +43,7 @@ type event struct {
 	Tokens  int    `json:"tokens"`
 }
 
-// bundle writes every body before and after, and turns.jsonl. A nil bundle writes nothing.
+// bundle writes every body before and after, and turns.jsonl, into a folder of its own. A nil bundle writes nothing.
 type bundle struct {
 	dir   string
 	turns *os.File
@@ -48,8 +53,16 @@ func newBundle(root, name string) (*bundle, error) {
 	if root == "" {
 		return nil, nil
 	}
-	dir := filepath.Join(root, filepath.Base(name))
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(root, 0o755); err != nil {
+		return nil, fmt.Errorf("make bundle: %w", err)
+	}
+	dir := filepath.Join(root, folder(name))
+	err := os.Mkdir(dir, 0o755)
+	for n := 2; errors.Is(err, fs.ErrExist); n++ { // of another session of that name, or of an earlier run
+		dir = filepath.Join(root, fmt.Sprintf("%s-%d", folder(name), n))
+		err = os.Mkdir(dir, 0o755)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("make bundle: %w", err)
 	}
 	f, err := os.Create(filepath.Join(dir, "turns.jsonl"))
@@ -57,6 +70,18 @@ func newBundle(root, name string) (*bundle, error) {
 		return nil, fmt.Errorf("make bundle: %w", err)
 	}
 	return &bundle{dir: dir, turns: f}, nil
+}
+
+// longestName leaves room for a number below what file systems take.
+const longestName = 200
+
+// folder is a name that a recording or a policy gives itself, or a name made of it if that one would lead elsewhere.
+func folder(name string) string {
+	if filepath.IsLocal(name) && name == filepath.Base(name) && name != "." && !strings.ContainsRune(name, 0) && len(name) <= longestName {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	return "session-" + hex.EncodeToString(sum[:6])
 }
 
 func (b *bundle) close() error {

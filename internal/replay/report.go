@@ -30,7 +30,7 @@ type Report struct {
 
 	PassThrough bill.Bill      `json:"pass_through"` // modelled, of the bodies as they came
 	Bill        bill.Bill      `json:"bill"`         // and as they were forwarded
-	Ratio       float64        `json:"ratio"`        // of the units of the two
+	Ratio       float64        `json:"ratio"`        // of the units of the two, over the requests that both were billed for
 	NetRatio    float64        `json:"net_ratio"`    // with Reuse.Penalty
 	Reuse       Reuse          `json:"reuse"`
 	Losses      map[string]int `json:"losses"`    // tokens paid for again, by cause
@@ -40,6 +40,17 @@ type Report struct {
 	Recorded    *Agreement     `json:"recorded,omitempty"` // nil where the recording holds no usage
 
 	Turns []Turn `json:"-"`
+
+	compared compared
+}
+
+// compared are the bills of the requests that were billed on both sides. A refusal is free, and must not make a policy cheaper
+// than one that the provider went on serving.
+type compared struct{ passThrough, policy bill.Bill }
+
+func (c *compared) join(o *compared) {
+	c.passThrough.Join(&o.passThrough)
+	c.policy.Join(&o.policy)
 }
 
 // Agreement compares the modelled bill of pass-through with the recorded one, over the requests that have usage.
@@ -112,10 +123,11 @@ func gateName(filter string, gate filters.Gate) string {
 
 // ratios fills in what is worked out from the bills.
 func (r *Report) ratios() {
-	r.Ratio = r.Bill.Over(&r.PassThrough)
-	net := r.Bill
+	c := &r.compared
+	r.Ratio = c.policy.Over(&c.passThrough)
+	net := c.policy
 	net.Units += r.Reuse.Penalty
-	r.NetRatio = net.Over(&r.PassThrough)
+	r.NetRatio = net.Over(&c.passThrough)
 }
 
 // Sum adds up the reports of several sessions under one policy.
@@ -137,6 +149,7 @@ func Sum(reports []*Report) *Report {
 		t.EngineMicros += r.EngineMicros
 		t.PassThrough.Join(&r.PassThrough)
 		t.Bill.Join(&r.Bill)
+		t.compared.join(&r.compared)
 		t.Reuse.join(&r.Reuse)
 		addCounts(t.Decisions, r.Decisions)
 		addCounts(t.Gates, r.Gates)

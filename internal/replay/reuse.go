@@ -35,7 +35,7 @@ type reuse struct {
 	result Reuse
 	gone   map[string]*removal // by call
 	sent   map[string][]byte   // by conversation: what was forwarded last
-	missed []*removal          // referenced in this request for the first time
+	missed []*removal          // referenced for the first time since a request was billed
 }
 
 // removal is one removed result.
@@ -50,7 +50,6 @@ func newReuse(s *story) *reuse {
 
 // turn looks at what the model said since the conversation's last request, and then takes note of what this one removes.
 func (u *reuse) turn(n int, lineage string, o *pipeline.Outcome, after []byte) {
-	u.missed = u.missed[:0]
 	said := u.story.said[n]
 	for call, r := range u.gone {
 		before := r.reread || r.referenced
@@ -80,17 +79,44 @@ func (u *reuse) turn(n int, lineage string, o *pipeline.Outcome, after []byte) {
 // references reports whether something was used that only the result had introduced.
 func (u *reuse) references(call string, said *saying, sent []byte) bool {
 	for _, id := range u.story.introduced[call] {
-		if said.used[id] && !bytes.Contains(sent, []byte(id)) {
+		if said.used[id] && !stands(sent, id) {
 			return true
 		}
 	}
 	return false
 }
 
-// paid charges the results that were missed in this request: a call that reads the whole prompt and writes the result.
+// stands reports whether raw JSON holds a name as a word or as a part of a path, rather than within a longer word.
+func stands(raw []byte, name string) bool {
+	for at := 0; ; at++ {
+		i := bytes.Index(raw[at:], []byte(name))
+		if i < 0 {
+			return false
+		}
+		at += i
+		end := at + len(name)
+		if (end == len(raw) || !inWord(raw[end])) && (at == 0 || !inWord(raw[at-1]) || escaped(raw[:at])) {
+			return true
+		}
+	}
+}
+
+func inWord(c byte) bool {
+	return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+}
+
+// escaped reports whether raw JSON ends with an escape of one letter, such as \n. A backslash that is itself escaped begins none.
+func escaped(raw []byte) bool {
+	before := raw[:len(raw)-1]
+	return (len(before)-len(bytes.TrimRight(before, `\`)))%2 == 1
+}
+
+// paid charges the results that were missed up to this request, the first one billed since: a call that reads the whole prompt
+// and writes the result.
 func (u *reuse) paid(model string, usage *pipeline.Usage) {
 	read, write := tokenPrices(model, usage)
 	for _, r := range u.missed {
 		u.result.Penalty += read*float64(usage.Prompt()) + write*float64(r.tokens) + extraCall
 	}
+	u.missed = u.missed[:0]
 }

@@ -47,7 +47,7 @@ func Run(ctx context.Context, rec *Recording, o Options) ([]*Report, error) {
 	for i := range o.Policies {
 		root := o.Bodies
 		if root != "" && len(o.Policies) > 1 {
-			root = filepath.Join(root, filepath.Base(o.Policies[i].Name))
+			root = filepath.Join(root, folder(o.Policies[i].Name))
 		}
 		r, err := play(ctx, base, &o.Policies[i], root, o.NoLift)
 		if err != nil {
@@ -196,6 +196,9 @@ func (p *player) request(ctx context.Context, n int) error {
 	t := Turn{At: r.At, Sent: p.sent[n], Paid: res.Usage}
 	if t.Sent != nil && t.Paid != nil {
 		t.Removed = t.Sent.Prompt() - t.Paid.Prompt()
+		p.rep.compared.policy.Add(t.Paid, units, usd)
+		units, usd = price(res.Model, t.Sent)
+		p.rep.compared.passThrough.Add(t.Sent, units, usd)
 	}
 	if o.Move != nil {
 		t.Move = o.Move.Kind

@@ -199,3 +199,61 @@ func TestModelAgreesWithRecordings(t *testing.T) {
 		t.Fatalf("got %+v", size)
 	}
 }
+
+// A refusal is free: what a policy's requests cost is compared over those that both were billed for.
+func TestRefusalsAreNotCompared(t *testing.T) {
+	b, err := passThrough(t.Context(), story0(t).write(), &Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, err := play(t.Context(), b, &policies(t, nothing)[0], "", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if whole.Ratio != 1 {
+		t.Fatalf("ratio %v", whole.Ratio)
+	}
+	b.sent[3], b.sent[16] = nil, nil // as if the provider had refused them as they came
+	partly, err := play(t.Context(), b, &policies(t, nothing)[0], "", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := partly.compared; partly.Ratio != 1 || c.policy.Requests != 15 || c.policy != c.passThrough || partly.Bill != whole.Bill {
+		t.Errorf("ratio %v of %+v", partly.Ratio, c)
+	}
+	if sum := Sum([]*Report{whole, partly}); sum.Ratio != 1 || sum.compared.policy.Requests != 32 {
+		t.Errorf("sum: %+v", sum.compared)
+	}
+}
+
+// What was missed on a request that is not billed is charged with the next one that is.
+func TestMissesOfUnbilledRequestsAreCharged(t *testing.T) {
+	s := newStory()
+	s.introduced["c"] = []string{"alphaCounter"}
+	s.said[1] = saying{used: map[string]bool{"alphaCounter": true}}
+	u := newReuse(s)
+	u.turn(0, "main", &pipeline.Outcome{New: []pipeline.DecisionMade{{Call: "c", Tokens: 100}}}, nil)
+	u.paid("claude-opus-4-5", &pipeline.Usage{Read: 1000})
+	u.turn(1, "main", &pipeline.Outcome{}, nil) // counts tokens, or was refused
+	u.turn(2, "main", &pipeline.Outcome{}, nil)
+	if u.result.Penalty != 0 {
+		t.Fatalf("penalty %v before anything was billed", u.result.Penalty)
+	}
+	u.paid("claude-opus-4-5", &pipeline.Usage{Read: 1000})
+	once := u.result.Penalty
+	u.paid("claude-opus-4-5", &pipeline.Usage{Read: 1000})
+	if once < extraCall || u.result.Penalty != once {
+		t.Errorf("penalty %v, then %v", once, u.result.Penalty)
+	}
+}
+
+func TestStands(t *testing.T) {
+	for raw, want := range map[string]bool{
+		`"foo_bar1"`: true, `"foo_bar12"`: false, `"xfoo_bar1"`: false, `"foo_bar12 foo_bar1"`: true, `"a\nfoo_bar1\tb"`: true, `"C:\\nfoo_bar1"`: false,
+		`"src/foo_bar1.go"`: true, `foo_bar1`: true, `"foo_bar"`: false, ``: false, `"éfoo_bar1é"`: true,
+	} {
+		if got := stands([]byte(raw), "foo_bar1"); got != want {
+			t.Errorf("%s: %t", raw, got)
+		}
+	}
+}

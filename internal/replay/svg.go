@@ -3,8 +3,8 @@ package replay
 import (
 	"bytes"
 	"cmp"
+	"encoding/xml"
 	"fmt"
-	"html"
 	"io"
 	"math"
 	"time"
@@ -68,7 +68,7 @@ func SVG(w io.Writer, reports []*Report) error {
 	height := svgTop + (len(reports)+1)*(svgPanel+svgGap) + svgBottom
 	fmt.Fprintf(p, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d"><style>%s</style>`+"\n", svgWidth, height, svgStyle)
 	fmt.Fprintf(p, `<rect width="100%%" height="100%%" fill="#fff"/><text class="title" x="%d" y="24">%s · %s</text>`+"\n",
-		svgLeft, html.EscapeString(first.Session), html.EscapeString(first.Model))
+		svgLeft, escape(first.Session), escape(first.Model))
 	p.legend()
 	p.panel(svgTop, "pass-through", &first.PassThrough, nil, first.Turns)
 	for i, r := range reports {
@@ -96,7 +96,7 @@ func (p *picture) legend() {
 func (p *picture) panel(top int, caption string, b *bill.Bill, rep *Report, turns []Turn) {
 	base := top + 20 + svgPanel - 20
 	fmt.Fprintf(p, `<text x="%d" y="%d">%s · %s units · $%.2f · %.1f %% read</text>`+"\n",
-		svgLeft, top+12, html.EscapeString(caption), short(b.Units), b.USD, 100*b.ReadShare())
+		svgLeft, top+12, escape(caption), short(b.Units), b.USD, 100*b.ReadShare())
 	p.axes(top+20, base)
 	for i := range turns {
 		t := &turns[i]
@@ -147,6 +147,13 @@ func (p *picture) axes(top, base int) {
 	}
 	fmt.Fprintf(p, `<path class="axis" d="M%d %dV%dH%d"/>`, svgLeft, top, base, svgWidth-svgRight)
 	fmt.Fprintf(p, `<text class="small" transform="translate(16 %d) rotate(-90)" text-anchor="middle">prompt tokens</text>`+"\n", (top+base)/2)
+}
+
+// escape is text as XML holds it. A character that XML 1.0 forbids becomes the one for what is unknown.
+func escape(s string) string {
+	var b bytes.Buffer
+	_ = xml.EscapeText(&b, []byte(s)) // writing to memory does not fail
+	return b.String()
 }
 
 // tick is a round step that divides a scale into about n parts.

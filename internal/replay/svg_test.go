@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/tidemark-dev/tidemark/internal/bill"
 	"github.com/tidemark-dev/tidemark/pipeline"
@@ -58,13 +59,34 @@ func TestPicture(t *testing.T) {
 	if diff := cmp.Diff(string(want), got.String()); diff != "" {
 		t.Errorf("run with -update and look at the picture:\n%s", diff)
 	}
-	for d := xml.NewDecoder(&got); ; {
+	wellFormed(t, &got)
+}
+
+func wellFormed(t *testing.T, r io.Reader) {
+	t.Helper()
+	for d := xml.NewDecoder(r); ; {
 		if _, err := d.Token(); errors.Is(err, io.EOF) {
-			break
+			return
 		} else if err != nil {
 			t.Fatal(err)
 		}
 	}
+}
+
+// Names come from recordings, and XML has no way to write some characters.
+func TestPictureOfAnyName(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		r := drawn()
+		name := rapid.Custom(func(rt *rapid.T) string {
+			return string(rapid.SliceOfN(rapid.SampledFrom([]byte("a<&>\"'\x00\x01\x1b\x7f\xff\xef\xbf\xbe\n")), 0, 8).Draw(rt, "bytes"))
+		})
+		r.Session, r.Model, r.Policy = name.Draw(rt, "session"), name.Draw(rt, "model"), name.Draw(rt, "policy")
+		var got bytes.Buffer
+		if err := SVG(&got, []*Report{r}); err != nil {
+			rt.Fatal(err)
+		}
+		wellFormed(t, &got)
+	})
 }
 
 func TestTick(t *testing.T) {

@@ -151,15 +151,14 @@ func TestEffectiveConfigIsAConfig(t *testing.T) {
 }
 
 func TestPresets(t *testing.T) {
-	r, _ := resolver(t)
+	r, problems := routeconfig.New(routeconfig.Options{Filters: known()})
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
 	for _, p := range routeconfig.Presets() {
 		route := r.Resolve("r", routeconfig.Sources{Name: p.Name})
 		if p.Name == "default" {
-			fresh, problems := routeconfig.New(routeconfig.Options{Filters: known()})
-			if len(problems) > 0 {
-				t.Fatal(problems)
-			}
-			route = fresh.Default()
+			route = r.Default()
 		}
 		if route.Config.Bad || route.Config.Name != p.Name || p.Summary == "" || p.Reason == "" {
 			t.Errorf("%+v %+v", p, route.Config)
@@ -172,7 +171,8 @@ func TestPresets(t *testing.T) {
 			t.Errorf("%s is not its config: %v", p.Name, ps.Err())
 		}
 		seed, harmless := strings.HasPrefix(p.Name, "seed-"), route.Config.Moves.Brake && route.Config.Moves.RawGuard && !route.Config.Moves.Warm
-		if route.Config.Moves.Warm || route.Config.Levers.Place || seed == harmless {
+		warm := p.Name == "seed-004" // its original changes what is cached
+		if route.Config.Moves.Warm != warm || route.Config.Levers.Place || seed == harmless {
 			t.Errorf("%s: %+v %+v", p.Name, route.Config.Levers, route.Config.Moves)
 		}
 	}
@@ -216,5 +216,17 @@ func TestPresetsNeedTheirFilters(t *testing.T) {
 	want := `pipeline: no pipeline of that name; accepted: default, ` + strings.Replace(presetNames(), ", seed-003", "", 1)
 	if got := fmt.Sprint(wrong(r, `{"pipeline": "seed-003"}`).Err()); got != want {
 		t.Error(got)
+	}
+}
+
+// Of what no rule but its age speaks against, the default touches nothing nearer than 20 turns (design §7).
+func TestDefaultLeavesTheLastTurnsAlone(t *testing.T) {
+	r, problems := routeconfig.New(routeconfig.Options{Filters: known()})
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	keys, _ := r.Default().Effective["components"].(map[string]any)["tiered"].(map[string]any)
+	if keys["window"] != 20 || keys["browser_window"] != 0 {
+		t.Error(keys)
 	}
 }

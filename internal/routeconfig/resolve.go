@@ -77,7 +77,7 @@ type key struct {
 func New(o Options) (*Resolver, Problems) {
 	r := &Resolver{filters: o.Filters, mode: o.Mode, onError: o.OnError, named: map[string]named{}}
 	r.seen, _ = lru.New[key, *Route](maxCompiled) // fails for sizes below 1
-	r.presets()
+	r.presets(nil, nil)                           // the server's default may name one
 	var problems Problems
 	for _, name := range slices.Sorted(maps.Keys(o.Pipelines)) {
 		raw := o.Pipelines[name]
@@ -98,6 +98,7 @@ func New(o Options) (*Resolver, Problems) {
 	merged, name, ps := r.lay(o.Default)
 	problems = append(problems, ps.Under(defaultName)...)
 	r.base = merged
+	r.presets(merged, o.Pipelines)
 	if r.fallback, ps = r.compile(merged); name == "" {
 		name = defaultName
 	}

@@ -3,6 +3,7 @@ package routeconfig_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -127,6 +128,47 @@ func TestBases(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"x-conversation"}, shadow.Identity.SessionHeaders); diff != "" {
 		t.Errorf("session headers of the default: %s", diff)
+	}
+}
+
+// A preset is laid over what the operator's default says of who asks and how far tidemark may go; a pipeline of the server's own
+// stands alone, and so does one that has a preset's name.
+func TestPresetsKeepTheOperatorsKeys(t *testing.T) {
+	for _, base := range []map[string]any{{}, {"pipeline": "observe"}, {"pipeline": []any{}, "ttl": "1h"}} {
+		operator := map[string]any{
+			"tenant": map[string]any{"header": "X-Team"}, "session_headers": []any{"X-Conv"}, "mode": "shadow", "binding": "legacy", "resigned": true,
+		}
+		maps.Copy(operator, base)
+		r, problems := routeconfig.New(routeconfig.Options{
+			Filters: known(), Default: operator, Pipelines: map[string]map[string]any{"own": {"pipeline": []any{}}, "deep": {"pipeline": []any{}}},
+		})
+		if len(problems) > 0 {
+			t.Fatal(problems)
+		}
+		want := identity.Settings{TenantHeader: "x-team", SessionHeaders: []string{"x-conv"}, Resigned: true}
+		for _, p := range routeconfig.Presets() {
+			if p.Name == "deep" {
+				continue
+			}
+			for _, s := range []routeconfig.Sources{{Name: p.Name}, {JSON: fmt.Sprintf(`{"pipeline": %q}`, p.Name)}} {
+				got := r.Resolve("route", s)
+				if diff := cmp.Diff(want, got.Identity); diff != "" || got.Config.Mode != pipeline.Shadow || !got.Config.LegacyBinding {
+					t.Errorf("%s: %+v %s", p.Name, got.Config, diff)
+				}
+			}
+		}
+		lossless := r.Resolve("route", routeconfig.Sources{Name: "lossless"})
+		if lossless.Config.Levers.TTL != pipeline.AutoTTL || len(lossless.Config.Filters) > 0 {
+			t.Errorf("other keys of the default reach a preset: %+v", lossless.Config)
+		}
+		for _, name := range []string{"own", "deep"} {
+			if got := r.Resolve("route", routeconfig.Sources{Name: name}); got.Config.Mode != pipeline.Active || got.Identity.TenantHeader != "" {
+				t.Errorf("%s does not stand alone: %+v", name, got)
+			}
+		}
+		if got := r.Resolve("route", routeconfig.Sources{JSON: `{"pipeline": "lossless", "tenant": "b"}`}); got.Identity.Tenant != "b" || got.Identity.TenantHeader != "" {
+			t.Errorf("a route's own tenant does not count: %+v", got.Identity)
+		}
 	}
 }
 

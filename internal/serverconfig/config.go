@@ -11,6 +11,7 @@ package serverconfig
 import (
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/url"
 	"reflect"
@@ -129,6 +130,18 @@ func NeedsRestart(running, loaded *Config) (keys []string) {
 		keys = append(keys, "prices")
 	}
 	return keys
+}
+
+// InUse is what a server that was started with running has of l: keys that need a restart keep their values and origins.
+func (l *Loaded) InUse(running *Loaded) *Loaded {
+	u := *l
+	u.Config, u.PriceTable, u.Origins = running.Config, running.PriceTable, maps.Clone(l.Origins)
+	u.Mode, u.Log.Level, u.Default, u.Pipelines = l.Mode, l.Log.Level, l.Default, l.Pipelines
+	for _, key := range NeedsRestart(&running.Config, &l.Config) {
+		u.Origins[key] = running.Origins[key]
+	}
+	u.Hash = hash(&u.Config)
+	return &u
 }
 
 // scalars describes the keys that have one value each, with that value.

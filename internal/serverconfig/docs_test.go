@@ -141,7 +141,7 @@ prices:
 		fmt.Fprintf(b, "| `%s` | %s |\n", k.Name, k.Doc)
 	}
 	fmt.Fprint(b, `
-What an entry leaves out stays as it is.
+What an entry leaves out, or sets to 0, stays as it is.
 `)
 }
 
@@ -187,6 +187,8 @@ func presets() string {
 Written from the code. A preset is a pipeline that every server has without config: a route takes it by its name (` + "`pipeline: lossless`, or" + `
 ` + "`x-tidemark-pipeline: lossless`" + `) and may lay keys over it. An entry of the server's ` + "`pipelines`" + ` of the same name takes its place. ` + "`pipeline: default`" + `
 means the server's own ` + "`default`" + `, which is the preset of that name where the server's config says nothing else.
+Whatever preset a route names, what the server's ` + "`default`" + ` says of ` + "`tenant`, `session_headers`, `resigned`, `binding` and `mode`" + ` counts unless the route
+says otherwise; a pipeline of the server's own ` + "`pipelines`" + ` stands alone.
 
 The figures are modelled: recorded sessions of a coding agent (202 with timestamps and the provider's own usage) played against a model of Anthropic's
 cache, in which a prefix is read at a tenth of the price, written at 1.25 (5 minutes) or 2.0 (an hour), and written anew after a pause that is longer.
@@ -242,9 +244,10 @@ func example() string {
 				return problems.Err().Error()
 			}
 			for _, k := range routeconfig.Describe(&r) {
-				if k.Name != "components" {
-					w.key(1, k.Name, k.Doc, value(k.Default))
+				if k.Name == "components" {
+					k.Default = d.Default[k.Name]
 				}
+				w.key(1, k.Name, k.Doc, value(k.Default))
 			}
 		case "pipelines":
 			w.key(0, name, k.Doc, "")

@@ -226,6 +226,35 @@ func TestNeedsRestart(t *testing.T) {
 	}
 }
 
+// After a reload the config in use has what could change, and the old values of what needs a restart.
+func TestInUse(t *testing.T) {
+	load := func(text string) *serverconfig.Loaded {
+		t.Helper()
+		file := filepath.Join(t.TempDir(), "tidemark.yaml")
+		write(t, file, text)
+		l, err := serverconfig.Load(serverconfig.Sources{File: file, Filters: known()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	before := load("deadline: 100ms")
+	after := load("mode: off\nlog: {level: debug, format: json}\ndeadline: 1s\nprices: [{model: x, input: 1}]\npipelines: {a: {pipeline: []}}")
+	u := after.InUse(before)
+	if u.Deadline != before.Deadline || u.Log.Format != "text" || len(u.Prices) > 0 || u.PriceTable != before.PriceTable || u.Origins["deadline"] != before.Origins["deadline"] {
+		t.Errorf("what needs a restart changed: %+v", u.Config)
+	}
+	if u.Mode != pipeline.Off || u.Log.Level != "debug" || u.Pipelines["a"] == nil || u.Routes != after.Routes || u.Origins["mode"] != after.Origins["mode"] {
+		t.Errorf("what can change did not: %+v", u.Config)
+	}
+	if same := before.InUse(before); same.Hash != before.Hash || u.Hash == before.Hash || u.Hash == after.Hash {
+		t.Errorf("hashes %s, %s, in use %s", before.Hash, after.Hash, u.Hash)
+	}
+	if after.Deadline != time.Second {
+		t.Error("what was loaded changed")
+	}
+}
+
 // A file is seen to change when it is written to, replaced by renaming, and when the directory that it is linked into is
 // exchanged, as Kubernetes does; and a signal always counts.
 func TestWatch(t *testing.T) {

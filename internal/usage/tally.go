@@ -1,7 +1,6 @@
 package usage
 
 import (
-	"math"
 	"regexp"
 
 	"github.com/tidwall/gjson"
@@ -9,32 +8,18 @@ import (
 	"github.com/tidemark-dev/tidemark/pipeline"
 )
 
-// maxTokens is more than any provider bills for one request; a larger figure is not taken for one.
-const maxTokens = 1 << 40
-
 // name is what an id, a model or a reason looks like. They reach logs and state, so that nothing else is taken.
 var name = regexp.MustCompile(`^[A-Za-z0-9._:/@-]{1,128}$`)
 
 // tally collects what a response says, the last word on each.
 type tally struct {
-	id, model, miss            string
-	input, read, output        count
-	creation, write5m, write1h count
-	begun                      bool // a message was seen: what is not said of its usage is zero
-	final                      bool // the usage is the provider's last word
-}
-
-// count is a number of tokens, if it was said.
-type count struct {
-	n    int
-	said bool
-}
-
-// take takes a number that is one of tokens, and leaves out what is not.
-func (c *count) take(v gjson.Result) {
-	if v.Type == gjson.Number && v.Num >= 0 && v.Num <= maxTokens && v.Num == math.Trunc(v.Num) {
-		*c = count{int(v.Num), true}
-	}
+	id, model, miss string
+	figures
+	first      figures      // as the message began
+	iterations gjson.Result // one for each sampling, as far as it was said
+	tools      bool         // the provider ran tools of its own
+	begun      bool         // a message was seen: what is not said of its usage is zero
+	final      bool         // the usage is the provider's last word
 }
 
 // message takes a message of the Messages API: the body of a JSON response, or the one that message_start carries.
@@ -43,6 +28,7 @@ func (t *tally) message(m gjson.Result) {
 	take(&t.model, m.Get("model"))
 	t.diagnostics(m.Get("diagnostics"))
 	t.usage(m.Get("usage"))
+	t.first = t.figures
 	t.begun = t.begun || m.IsObject()
 }
 
@@ -55,12 +41,14 @@ func (t *tally) delta(v gjson.Result) {
 }
 
 func (t *tally) usage(u gjson.Result) {
-	t.input.take(u.Get("input_tokens"))
-	t.read.take(u.Get("cache_read_input_tokens"))
-	t.creation.take(u.Get("cache_creation_input_tokens"))
-	t.write5m.take(u.Get("cache_creation.ephemeral_5m_input_tokens"))
-	t.write1h.take(u.Get("cache_creation.ephemeral_1h_input_tokens"))
-	t.output.take(u.Get("output_tokens"))
+	t.take(u)
+	if i := u.Get("iterations"); i.IsArray() {
+		t.iterations = i
+	}
+	u.Get("server_tool_use").ForEach(func(_, n gjson.Result) bool {
+		t.tools = t.tools || n.Num > 0
+		return !t.tools
+	})
 }
 
 // diagnostics takes the provider's word on why it read less from the cache than the request named as the previous one allowed.
@@ -73,21 +61,27 @@ func take(s *string, v gjson.Result) {
 	}
 }
 
+// response is what was said. Usage without a prompt is none: no request has an empty one.
 func (t *tally) response() pipeline.Response {
 	r := pipeline.Response{Message: t.id, Model: t.model, Miss: t.miss}
-	if t.begun && t.final && t.input.said && t.output.said {
-		short, long := t.writes()
-		r.Usage = &pipeline.Usage{Input: t.input.n, Read: t.read.n, Write5m: short, Write1h: long, Output: t.output.n}
+	if !t.begun || !t.final || !t.input.said || !t.output.said {
+		return r
+	}
+	all := t.sum(&t.figures)
+	prompt, bill := t.samplings()
+	switch {
+	case bill == nil:
+		r.Usage, r.Unclear = &all, t.tools || t.moved(&t.first) || t.iterations.Get("#").Num > 0
+	case prompt == nil:
+		r.Usage, r.Unclear = bill, true
+	default:
+		r.Usage = prompt
+		if *bill != *prompt {
+			prompt.Bill = bill
+		}
+	}
+	if r.Usage.Prompt() == 0 {
+		r.Usage, r.Unclear = nil, false
 	}
 	return r
-}
-
-// writes splits what was written to the cache by lifetime. The sum is the provider's total; where it names none, that of the
-// parts.
-func (t *tally) writes() (short, long int) {
-	if !t.creation.said {
-		return t.write5m.n, t.write1h.n
-	}
-	long = min(t.write1h.n, t.creation.n)
-	return t.creation.n - long, long
 }

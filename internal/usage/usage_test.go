@@ -183,12 +183,15 @@ func TestWhatIsSaid(t *testing.T) {
 		"no split":         {text, `{"usage":{"input_tokens":1,"cache_creation_input_tokens":7,"output_tokens":2}}`, pipeline.Response{Usage: &pipeline.Usage{Input: 1, Write5m: 7, Output: 2}}},
 		"split alone":      {text, `{"usage":{"input_tokens":1,"cache_creation":{"ephemeral_1h_input_tokens":7},"output_tokens":2}}`, pipeline.Response{Usage: &pipeline.Usage{Input: 1, Write1h: 7, Output: 2}}},
 		"empty split":      {text, `{"usage":{"input_tokens":1,"cache_creation_input_tokens":7,"cache_creation":null,"output_tokens":2}}`, pipeline.Response{Usage: &pipeline.Usage{Input: 1, Write5m: 7, Output: 2}}},
-		"a later total":    {sse, delta(`{"output_tokens":3,"cache_creation_input_tokens":50}`), pipeline.Response{Usage: &pipeline.Usage{Input: 5, Write5m: 30, Write1h: 20, Output: 3}}},
-		"a smaller total":  {sse, delta(`{"output_tokens":3,"cache_creation_input_tokens":15}`), pipeline.Response{Usage: &pipeline.Usage{Input: 5, Write1h: 15, Output: 3}}},
-		"later values":     {sse, delta(`{"output_tokens":3,"input_tokens":6,"cache_read_input_tokens":9}`), pipeline.Response{Usage: &pipeline.Usage{Input: 6, Read: 9, Write5m: 10, Write1h: 20, Output: 3}}},
+		"a later total":    {sse, delta(`{"output_tokens":3,"cache_creation_input_tokens":50}`), pipeline.Response{Usage: &pipeline.Usage{Input: 5, Write5m: 30, Write1h: 20, Output: 3}, Unclear: true}},
+		"a smaller total":  {sse, delta(`{"output_tokens":3,"cache_creation_input_tokens":15}`), pipeline.Response{Usage: &pipeline.Usage{Input: 5, Write1h: 15, Output: 3}, Unclear: true}},
+		"later values":     {sse, delta(`{"output_tokens":3,"input_tokens":6,"cache_read_input_tokens":9}`), pipeline.Response{Usage: &pipeline.Usage{Input: 6, Read: 9, Write5m: 10, Write1h: 20, Output: 3}, Unclear: true}},
 		"no last word":     {sse, delta(`{}`), pipeline.Response{}},
 		"a null":           {sse, delta(`{"input_tokens":null,"output_tokens":3}`), pipeline.Response{Usage: &pipeline.Usage{Input: 5, Write5m: 10, Write1h: 20, Output: 3}}},
-		"no tokens":        {text, `{"usage":{"input_tokens":-1,"output_tokens":1e99}}`, pipeline.Response{}},
+		"no tokens":        {text, `{"usage":{"input_tokens":-1,"output_tokens":2}}`, pipeline.Response{}},
+		"no prompt":        {text, `{"id":"m","usage":{"input_tokens":0,"cache_creation_input_tokens":0,"output_tokens":2,"server_tool_use":{"web_search_requests":1}}}`, pipeline.Response{Message: "m"}},
+		"too many":         {text, `{"usage":{"input_tokens":1e99,"cache_read_input_tokens":2147483648,"output_tokens":1099511627777}}`, pipeline.Response{Usage: &pipeline.Usage{Input: 1<<31 - 1, Read: 1<<31 - 1, Output: 1<<31 - 1}}},
+		"zeros follow":     {sse, delta(`{"input_tokens":0,"cache_read_input_tokens":0,"cache_creation_input_tokens":0,"cache_creation":{"ephemeral_5m_input_tokens":0,"ephemeral_1h_input_tokens":0},"output_tokens":3}`), pipeline.Response{Usage: &pipeline.Usage{Input: 5, Write5m: 10, Write1h: 20, Output: 3}}},
 		"other types":      {text, `{"id":7,"model":"a model\n","usage":{"input_tokens":"1","output_tokens":1.5}}`, pipeline.Response{}},
 		"an error":         {text, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"},"request_id":"req_1"}`, pipeline.Response{}},
 		"an error's event": {sse, "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"}}\n\n", pipeline.Response{}},
@@ -338,6 +341,9 @@ func (p *pieces) Read(b []byte) (int, error) {
 // FuzzRead holds any body to this: reading it ends, and it says the same in one piece and byte by byte.
 func FuzzRead(f *testing.F) {
 	codings := []string{"", "gzip", "deflate", "br", "zstd"}
+	for _, c := range samplings {
+		f.Add(false, uint8(0), []byte(`{"usage":`+c.usage+`}`))
+	}
 	for kind, bodies := range map[bool][]string{false: samples[text], true: samples[sse]} {
 		for i, coding := range codings {
 			for _, body := range bodies {
@@ -352,8 +358,10 @@ func FuzzRead(f *testing.F) {
 		if d := cmp.Diff(all, p.Read(iotest.OneByteReader(bytes.NewReader(body)))); d != "" {
 			t.Error(d)
 		}
-		if u := all.Usage; u != nil && min(u.Input, u.Read, u.Write5m, u.Write1h, u.Output) < 0 {
-			t.Errorf("usage %+v", u)
+		for u := all.Usage; u != nil; u = u.Bill {
+			if min(u.Input, u.Read, u.Write5m, u.Write1h, u.Output) < 0 || max(u.Input, u.Read, u.Write5m, u.Write1h, u.Output) > maxTokens || u.Prompt() == 0 {
+				t.Errorf("usage %+v", u)
+			}
 		}
 	})
 }

@@ -1,6 +1,9 @@
 package cache
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Billed is what the provider said of one outbound's prompt, in tokens.
 type Billed struct {
@@ -40,7 +43,7 @@ func Confirm(entries []Entry, key Digest, marks []Mark, met map[Digest]time.Time
 			continue
 		}
 		if m == tail {
-			e.Tokens = int32(b.through())
+			e.Tokens = int32(min(b.through(), math.MaxInt32))
 		}
 		switch {
 		case m == tail && b.Write5m+b.Write1h == 0:

@@ -111,6 +111,18 @@ func (o *Override) apply(p *Price) *Price {
 	return &q
 }
 
+// finite is an error if a rate is no finite number: prices of tiers are scaled, and a quotient of extreme ones has no bounds.
+func (p *Price) finite() error {
+	for _, t := range p.Tiers {
+		for _, v := range []float64{t.Rates.Input, t.Rates.Output, t.Rates.Read, t.Rates.Write5m, t.Rates.Write1h} {
+			if math.IsInf(v, 0) || math.IsNaN(v) {
+				return errors.New("a price is out of range")
+			}
+		}
+	}
+	return nil
+}
+
 // times returns the rates times a factor.
 func (r Rates) times(f float64) Rates {
 	return Rates{Input: r.Input * f, Output: r.Output * f, Read: r.Read * f, Write5m: r.Write5m * f, Write1h: r.Write1h * f}
@@ -127,7 +139,7 @@ func (t *Table) override(plain string, p *Price) *Price {
 }
 
 // With returns the table with overrides, those of t first. The error names the override by its place, and its key. An
-// override that puts a model's prices out of order (reads above input, writes below it) is an error.
+// override that puts a model's prices out of order (reads above input, writes below it) is an error, and so is one that makes a price infinite.
 func (t *Table) With(overrides []Override) (*Table, error) {
 	u := *t
 	u.overrides = slices.Concat(t.overrides, overrides)
@@ -147,7 +159,11 @@ func (t *Table) With(overrides []Override) (*Table, error) {
 		}
 		for _, name := range names {
 			p := u.find(name)
-			if err := p.check(); err != nil && overrides[i].matches(normal(name), p) {
+			err := p.check()
+			if err == nil {
+				err = p.finite()
+			}
+			if err != nil && overrides[i].matches(normal(name), p) {
 				return nil, fmt.Errorf("prices[%d]: of %s, %w", i, name, err)
 			}
 		}

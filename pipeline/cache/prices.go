@@ -124,8 +124,10 @@ func (t *Table) Names() []string {
 // its family that is not newer than it, and counts as bound from the family's first bound version on. A Claude model of an
 // unknown family counts as bound unless its version says that it is older than binding.
 func (t *Table) Lookup(model string) *Price {
-	if len(model) > maxName {
-		return t.find(model)
+	if len(model) > maxName { // no model is called so: nothing is known of it, and nothing is risked
+		p := t.other
+		p.Bound, p.AutoTTL = true, Unbounded
+		return &p
 	}
 	if p, ok := t.seen.Get(model); ok {
 		return p

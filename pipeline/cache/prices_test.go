@@ -405,6 +405,8 @@ func TestOverrideRefused(t *testing.T) {
 		{Override{Model: "claude-opus-5", Read: 6}, "prices[1]: of claude-opus-5, read is above input"},
 		{Override{Model: "claude-opus-*", Input: 6}, "prices[1]: of claude-opus-5-5, write_5m is below input"},
 		{Override{Model: "claude-haiku-5-5", Write1h: 0.01}, "write_1h is below write_5m"},
+		{Override{Model: "claude-haiku-5-5", Output: 1e308}, "prices[1]: of claude-haiku-5-5, a price is out of range"},
+		{Override{Model: "a-model", Input: 1e308}, "a price is out of range"},
 		{Override{Model: "a-model", Input: 1, Read: 2}, "prices[1]: of a-model, read is above input"},
 	} {
 		_, err := Prices().With([]Override{{Model: "claude-*", Window: 300_000}, c.o})

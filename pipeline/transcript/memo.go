@@ -149,7 +149,7 @@ func (ix *Index) settled() int32 {
 // Size is about how many bytes the memo holds.
 func (m *Memo) Size() int {
 	ix := &m.ix
-	return sized(m.seals) + sized(ix.tools) + sized(ix.system) + sized(ix.Blocks) + sized(ix.Messages) + sized(ix.Calls) + sized(ix.Results) +
+	return len(ix.open.model) + len(ix.open.userID) + sized(m.seals) + sized(ix.tools) + sized(ix.system) + sized(ix.Blocks) + sized(ix.Messages) + sized(ix.Calls) + sized(ix.Results) +
 		sized(ix.Texts) + sized(ix.Markers) + sized(ix.cuts)
 }
 
