@@ -23,7 +23,7 @@ func TestBundlesStayApart(t *testing.T) {
 		if err := b.close(); err != nil {
 			t.Fatal(err)
 		}
-		if filepath.Dir(b.dir) != root || seen[b.dir] {
+		if filepath.Dir(b.dir) != root || seen[b.dir] || strings.HasPrefix(filepath.Base(b.dir), ".") {
 			t.Errorf("%q goes to %s", name, b.dir)
 		}
 		seen[b.dir] = true

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/tidemark-dev/tidemark/internal/bill"
 	"github.com/tidemark-dev/tidemark/pipeline"
 	"github.com/tidemark-dev/tidemark/pipeline/transcript"
 )
@@ -214,6 +215,11 @@ func TestRefusalsAreNotCompared(t *testing.T) {
 		t.Fatalf("ratio %v", whole.Ratio)
 	}
 	b.sent[3], b.sent[16] = nil, nil // as if the provider had refused them as they came
+	b.bill = bill.Bill{}
+	for _, u := range b.sent {
+		units, usd := price(b.model, u)
+		b.bill.Add(u, units, usd)
+	}
 	partly, err := play(t.Context(), b, &policies(t, nothing)[0], "", false)
 	if err != nil {
 		t.Fatal(err)
@@ -248,11 +254,14 @@ func TestMissesOfUnbilledRequestsAreCharged(t *testing.T) {
 }
 
 func TestStands(t *testing.T) {
+	s := newStory()
+	s.introduced["c"] = []string{"foo_bar1"}
+	u, said := newReuse(s), saying{used: map[string]bool{"foo_bar1": true}}
 	for raw, want := range map[string]bool{
 		`"foo_bar1"`: true, `"foo_bar12"`: false, `"xfoo_bar1"`: false, `"foo_bar12 foo_bar1"`: true, `"a\nfoo_bar1\tb"`: true, `"C:\\nfoo_bar1"`: false,
 		`"src/foo_bar1.go"`: true, `foo_bar1`: true, `"foo_bar"`: false, ``: false, `"éfoo_bar1é"`: true,
 	} {
-		if got := stands([]byte(raw), "foo_bar1"); got != want {
+		if got := stands([]byte(raw), "foo_bar1"); got != want || u.references("c", &said, []byte(raw)) == want {
 			t.Errorf("%s: %t", raw, got)
 		}
 	}

@@ -124,9 +124,11 @@ func (t *Table) Names() []string {
 // its family that is not newer than it, and counts as bound from the family's first bound version on. A Claude model of an
 // unknown family counts as bound unless its version says that it is older than binding.
 func (t *Table) Lookup(model string) *Price {
-	if len(model) > maxName { // no model is called so: nothing is known of it, and nothing is risked
-		p := t.other
-		p.Bound, p.AutoTTL = true, Unbounded
+	if len(model) > maxName { // its end names the model, if anything does; else nothing is known of it, and nothing is risked
+		p := *t.find(model[len(model)-maxName:])
+		if !p.Known {
+			p.Bound, p.AutoTTL = true, Unbounded
+		}
 		return &p
 	}
 	if p, ok := t.seen.Get(model); ok {
