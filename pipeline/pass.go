@@ -55,6 +55,7 @@ type pass struct {
 	scale       *scale                 // weights of the outbound
 	worlds      worlds                 // what the provider holds of it
 	bill        bill                   // what it adds to the ledger
+	deep        map[int32]filters.Gate // by result: why it takes no part in a warm move, or causes none
 	rewriteGate filters.Gate           // why no move into what the provider holds was made
 }
 

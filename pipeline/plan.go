@@ -138,6 +138,9 @@ func (p *pass) admit(w *wish) filters.Gate {
 	case w.Mode == filters.Meter:
 		return filters.MeterOnly
 	case !held && p.zone(w.Result) == filters.Covered:
+		if gate := p.deep[w.Result]; gate != "" {
+			return gate
+		}
 		if w.Policy.Warm && p.rewriteGate != "" || p.crowded() {
 			return cmp.Or(p.rewriteGate, filters.WindowShort)
 		}

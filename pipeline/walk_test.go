@@ -237,7 +237,7 @@ func changes(t *rapid.T, in, out []byte) (list []change) {
 		o["system"], o["tools"] = bare(o["system"]), bare(o["tools"])
 	}
 	if d := cmp.Diff(a, b); d != "" {
-		t.Fatalf("something besides results and breakpoints changed: %.2000s", d)
+		t.Fatalf("something besides results and breakpoints changed: %.20000s", d)
 	}
 	return list
 }

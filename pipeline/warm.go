@@ -25,18 +25,18 @@ func (p *pass) rewrite(wishes []wish) {
 	if p.bound || len(wishes) == 0 {
 		return
 	}
-	var deep []int // wishes in what is covered, by depth
+	var all []int // wishes in what is covered, by depth
 	for i := range wishes {
 		if w := &wishes[i]; w.Action == filters.Replace && w.Mode != filters.Meter && p.zone(w.Result) == filters.Covered {
-			deep = append(deep, i)
+			all = append(all, i)
 		}
 	}
 	if p.crowded() {
 		p.makeRoom(wishes)
 		return
 	}
-	warm := deep[:0]
-	for _, i := range deep {
+	warm := all[:0]
+	for _, i := range all {
 		if wishes[i].Policy.Warm {
 			warm = append(warm, i)
 		}
@@ -44,6 +44,7 @@ func (p *pass) rewrite(wishes []wish) {
 	if len(warm) == 0 || !p.r.Config.Moves.Warm {
 		return
 	}
+	p.deep = map[int32]filters.Gate{}
 	p.rewriteGate = p.weighWarm(wishes, warm)
 }
 
@@ -56,6 +57,11 @@ func (p *pass) weighWarm(wishes []wish, warm []int) filters.Gate {
 	case l.Rewrites > 0 && p.ix.LastTurn() >= l.Moved && int(p.ix.LastTurn()-l.Moved) < moves.Spacing:
 		return filters.MoveSpacing
 	}
+	warm, gate := p.causes(wishes, warm)
+	if gate != "" {
+		return gate
+	}
+	priced := slices.ContainsFunc(warm, func(i int) bool { return wishes[i].Policy.BreakEven })
 	removed, behind := make([]float64, 0, len(warm)), make([]float64, 0, len(warm))
 	var at, sizes []int
 	covered, kept := p.scale.at[p.k], p.survivors()
@@ -74,8 +80,12 @@ func (p *pass) weighWarm(wishes []wish, warm []int) filters.Gate {
 	if len(at) > 0 {
 		p.summed(wishes[at[sum.From]].Result, sum)
 	}
-	if len(at) == 0 || sum.Gain <= 0 || sum.Needed > surely*sum.N || sum.Gain < moves.MinGain*tokens(p.b, float64(p.scale.total)) {
+	pays := sum.Gain > 0 && sum.Needed <= surely*sum.N && sum.Gain >= moves.MinGain*tokens(p.b, float64(p.scale.total))
+	if len(at) == 0 || priced && !pays {
 		return filters.BreakEven
+	}
+	if !priced {
+		sum.From = 0 // all of it, whatever it costs
 	}
 	left := p.left
 	for _, n := range sizes[sum.From:] {
@@ -86,6 +96,36 @@ func (p *pass) weighWarm(wishes []wish, warm []int) filters.Gate {
 	}
 	p.fire(wishes[at[sum.From]].Result, Warm, sum)
 	return ""
+}
+
+// causes returns the wishes that may cause a warm move, by their filters' policies, and notes why others may not. If none may,
+// the gate says why of the last one.
+func (p *pass) causes(wishes []wish, warm []int) (left []int, gate filters.Gate) {
+	batch := map[string]float64{}
+	for _, i := range warm {
+		w := &wishes[i]
+		if b := w.Policy.RewriteBudget; b > 0 && p.b.Ledger.Rewrites >= b {
+			w.Policy.Warm = false
+			p.deep[w.Result], gate = filters.RewriteBudget, filters.RewriteBudget
+			continue
+		}
+		n, _ := p.saves(w)
+		batch[w.filter] += n
+		left = append(left, i)
+	}
+	prompt := tokens(p.b, float64(p.scale.total))
+	left = slices.DeleteFunc(left, func(i int) bool {
+		w := &wishes[i]
+		small := batch[w.filter] < w.Policy.MinBatchFrac*prompt
+		if small {
+			p.deep[w.Result], gate = filters.BatchTooSmall, filters.BatchTooSmall
+		}
+		return small
+	})
+	if len(left) > 0 {
+		gate = ""
+	}
+	return left, gate
 }
 
 // makeRoom fires a move that brings a prompt that is about to outgrow the window far below it. If that can't be reached
