@@ -68,8 +68,9 @@ func (p *pass) mayRaise() bool {
 		return !route.refusesLevers()
 	case filters.Retry:
 		return route.takesLevers()
+	default:
+		return false
 	}
-	return false
 }
 
 // priced models what the request costs in a world at five minutes, and what a lift would add.

@@ -224,8 +224,7 @@ func (p *pass) place() bool {
 	if !p.r.Config.Levers.Place || p.b == nil || p.side != "" || p.b.Ledger.Marked || p.e.route(p.r.Route).refusesLevers() {
 		return false
 	}
-	switch p.gate {
-	case filters.Bypass, filters.Shadow, filters.Brake:
+	if p.gate == filters.Bypass || p.gate == filters.Shadow || p.gate == filters.Brake {
 		return false
 	}
 	same := (p.m.kind == KindContinue || p.m.kind == KindRetry) && p.m.branch.Ledger.Parts == state.Parts(p.ix.Parts)
