@@ -24,7 +24,8 @@ type Config struct {
 // and smaller ones brought nothing more.
 func Default() Config {
 	return Config{
-		Common:        filters.Common{Enabled: true, MinTokens: 100, MarkerMode: filters.Full},
+		// What the user said in answer to a question is not shortened.
+		Common:        filters.Common{Enabled: true, MinTokens: 100, MarkerMode: filters.Full, Tools: filters.Globs{"!AskUserQuestion", "!ExitPlanMode"}},
 		Window:        8,
 		StubDistance:  20,
 		MaxChars:      300,

@@ -16,7 +16,7 @@
 //	enabled         true                         false stops new decisions; what is in force is replayed
 //	min_tokens      100                          smallest result, in estimated tokens, that is shortened
 //	marker_mode     full                         full: restorable; summary: marker without id, lossy; off: meter only
-//	tools           []                           globs of tool names; one that starts with ! excludes; none means all
+//	tools           [!AskUserQuestion !ExitPlanMode]  globs of tool names; one that starts with ! excludes; none means all
 //	window          8                            a result is left alone while fewer later turns have results
 //	stub_distance   20                           from as many later turns on nothing of a result is kept but facts of its call
 //	max_chars       300                          characters of an excerpt, three quarters from the head and one from the tail; 0 keeps none

@@ -276,7 +276,7 @@ func (s *show) claims() {
 				"lossless costs %s less and removes nothing: apart from cache_control every byte is the client's",
 				percent(plain.cost-all.cost, plain.cost))
 		default:
-			s.claim(all.cost <= least.cost && all.prompt < plain.prompt, "%s costs %s less: stale reads are left out where a pause has emptied the cache anyway",
+			s.claim(all.cost <= least.cost && all.prompt < plain.prompt, "%s costs %s less: stale reads and old results are left out where a pause has emptied the cache anyway",
 				w.name, percent(plain.cost-all.cost, plain.cost))
 		}
 		least = all
