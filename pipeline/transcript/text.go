@@ -130,8 +130,10 @@ func (ix *Index) Reaches(r *Result, n int) bool {
 	}
 	if r.Form == StringForm {
 		raw := view(ix.Body[r.Content.Lo+1 : r.Content.Hi-1])
-		if len(raw) > n*bytesPerToken && Est(opening(raw, n*bytesPerToken)) >= n {
-			return true
+		for _, bytes := range [...]int{n * bytesPerToken / 2, n * bytesPerToken} { // half of it is mostly enough
+			if len(raw) > bytes && Est(opening(raw, bytes)) >= n {
+				return true
+			}
 		}
 	}
 	return Est(ix.ResultText(r)) >= n
