@@ -122,7 +122,6 @@ func (p *pass) changed() *Loss {
 func (p *pass) booked() state.Ledger {
 	l := p.b.Ledger
 	l.Parts = state.Parts(p.ix.Parts)
-	l.Prompt = p.scale.total
 	if l.Began == 0 {
 		l.Began = p.scale.total
 	}

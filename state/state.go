@@ -84,7 +84,6 @@ type Ledger struct {
 	Parts    Parts   // digests of what the last prompt stood on
 	Ratio    float64 // tokens of one character by the provider's last count, 0 before one
 	Began    int32   // weight of the first outbound
-	Prompt   int32   // weight of the last one
 	Read     int32   // tokens through the last breakpoint of the last outbound by the provider's count, 0 if unknown
 	Short    float64 // bill of the input so far, modelled, if every breakpoint asked for five minutes, in uncached characters
 	Premium  float64 // what lifts to an hour have cost beyond that, negative once they have paid

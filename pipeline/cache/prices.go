@@ -66,10 +66,6 @@ func (p *Price) Rates(prompt int) Rates {
 	return rates
 }
 
-// Bound reports whether the provider binds thinking blocks of the model to their prefix, by the embedded table. Platform
-// prefixes ("anthropic.", "us.anthropic.", "vertex/…"), dots for dashes and date or version suffixes do not matter.
-func Bound(model string) bool { return Prices().Lookup(model).Bound }
-
 // Table maps model names, as they stand in requests, to prices. It is immutable, and safe for concurrent use.
 type Table struct {
 	date      string

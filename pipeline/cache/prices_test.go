@@ -425,3 +425,7 @@ func TestWriteOfTTL(t *testing.T) {
 		}
 	}
 }
+
+// Bound reports whether the provider binds thinking blocks of the model to their prefix, by the embedded table. Platform
+// prefixes ("anthropic.", "us.anthropic.", "vertex/…"), dots for dashes and date or version suffixes do not matter.
+func Bound(model string) bool { return Prices().Lookup(model).Bound }

@@ -50,7 +50,7 @@ func goldenLedger() *state.Branch {
 		}},
 		Last: at,
 		Ledger: state.Ledger{
-			Parts: state.Parts{Model: digest(8), Tools: digest(9), System: digest(10)}, Ratio: 0.25, Began: 11, Prompt: 12, Read: 13,
+			Parts: state.Parts{Model: digest(8), Tools: digest(9), System: digest(10)}, Ratio: 0.25, Began: 11, Read: 13,
 			Short: 14.5, Premium: -15.5, Calls: 20, Unlifted: 21, Unread: 22, Misses: 16, Braked: true, Rewrites: 17, Moved: 18, Marked: true, Message: "msg_19",
 		},
 	}
