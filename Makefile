@@ -65,7 +65,9 @@ validate: build envoy ## every YAML under examples/ and envoy/ through tidemark 
 
 .PHONY: docs
 docs: ## regenerate what is generated from the code
-	$(GO) generate ./...
+	$(GO) test -count=1 ./filters -run TestGatesPage -write
+	$(GO) test -count=1 ./internal/serverconfig -run TestGenerated -update
+	$(GO) test -count=1 ./pipeline/cache -run TestPricesPage -update
 
 .PHONY: image
 image: ## build the container image

@@ -4,5 +4,5 @@
 // changed, and nothing else is looked at (no clock, no store, no environment). For every candidate it returns a proposal
 // or a [Gate], never silence. It says what it wants and why; the planner alone decides when, the splicer writes the bytes.
 //
-// To write a filter, start from filters/readlifecycle.
+// To write a filter, start from docs/new-filter.md.
 package filters

@@ -50,10 +50,22 @@ type View struct {
 	// Filled is the share of the model's window that this request fills if nothing new is decided; 0 where the window is not
 	// known.
 	Filled float64
+	// CutGate says why nothing can be cut out of the transcript in this request, empty if it can.
+	CutGate Gate
+	// Cut is the cut in force, nil if there is none: what it leaves out is not forwarded, and its results are no candidates.
+	Cut *Cut
+	// Size is about how many tokens of a message are forwarded, with what is in force and with what the filters before this one
+	// propose; nil stands for all of it, by [transcript.Index.EstMessage].
+	Size func(msg int32) int
 	// Memo keeps what a filter has worked out of the transcript until the branch's next request; nil: nothing is kept. grow
 	// gets what it returned before, if this transcript begins with the same messages, else nil. It may change what it gets,
 	// and what it returns is the filter's until Propose returns. Proposals must be the same with a memo and without one.
 	Memo func(filter string, grow func(kept Memo) Memo) Memo
+	// Summary returns the summary of a result if one is ready, else the gate that says why there is none: no_summary, or
+	// attempts_spent once so many attempts were begun on the branch since its last move. To ask is to want one: it is prepared
+	// for a later request, of the results asked for first before others. A filter may ask for results that are not open, which
+	// changes nothing but this. The answer stays the same for one request. Nil: nothing can be summarised.
+	Summary func(result int32, by *Summarizer, attempts int) (text string, gate Gate)
 }
 
 // Memo is what a filter knows of the first messages of a transcript. It may depend on nothing else, and on nothing of them
@@ -73,6 +85,7 @@ const (
 	None    Action = iota // nothing; Gate says why
 	Replace               // a marker in place of the content
 	Hold                  // verbatim, and out of the cache
+	Drop                  // a span of whole exchanges goes, and a stub stands for it; see Cut
 )
 
 // Policy says under which conditions a Replace may be admitted.
@@ -93,7 +106,7 @@ type Policy struct {
 
 // Proposal is what a filter says of one candidate.
 type Proposal struct {
-	Result  int32
+	Result  int32 // Transcript with Drop
 	Action  Action
 	Gate    Gate   // why Action is None
 	Verdict string // a word of the filter for its reason, for events and metrics
@@ -102,6 +115,10 @@ type Proposal struct {
 	Extra   string // what follows the marker: an excerpt, a summary, facts of the call; empty: nothing
 	Mode    MarkerMode
 	Policy  Policy
+	// Lesser is why a replacement is not the one that the filter would rather make; empty if it is. It is counted like a gate.
+	Lesser Gate
+	// Cut is what a Drop leaves out. Extra is then what of it stays, word for word, behind the marker.
+	Cut *Cut
 }
 
 // Common are the config keys that every filter has. A filter's own config embeds it with the tag `config:",squash"`, so that

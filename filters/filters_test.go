@@ -2,11 +2,7 @@ package filters_test
 
 import (
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -18,36 +14,28 @@ import (
 	"github.com/tidemark-dev/tidemark/pipeline/transcript"
 )
 
-// Gates returns every constant of type Gate, each once and in a form that metrics and config can carry.
+// Gates returns every constant of type Gate of this package. No filter's own gate is one of them or another filter's, and
+// all have a form that metrics and config can carry.
 func TestGatesAreClosed(t *testing.T) {
-	file, err := parser.ParseFile(token.NewFileSet(), "gate.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var declared []filters.Gate
-	ast.Inspect(file, func(n ast.Node) bool {
-		spec, ok := n.(*ast.ValueSpec)
-		if !ok {
-			return true
+	seen, form := map[filters.Gate]string{}, regexp.MustCompile(`^[a-z][a-z_]*[a-z]$`)
+	var words []filters.Gate
+	for _, dir := range folders(t) {
+		gates, err := filtertest.Gates(dir)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if typ, ok := spec.Type.(*ast.Ident); ok && typ.Name == "Gate" {
-			word, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
-			if err != nil {
-				t.Fatal(err)
+		for _, g := range gates {
+			if dir == "." {
+				words = append(words, g.Gate)
 			}
-			declared = append(declared, filters.Gate(word))
+			if at, twice := seen[g.Gate]; twice || !form.MatchString(string(g.Gate)) {
+				t.Errorf("gate %q of %s stands in %s too, or is no lower-case word", g.Gate, dir, at)
+			}
+			seen[g.Gate] = dir
 		}
-		return true
-	})
-	if diff := cmp.Diff(declared, filters.Gates()); diff != "" {
-		t.Errorf("constants and Gates differ: %s", diff)
 	}
-	seen, form := map[filters.Gate]bool{}, regexp.MustCompile(`^[a-z][a-z_]*[a-z]$`)
-	for _, g := range filters.Gates() {
-		if seen[g] || !form.MatchString(string(g)) {
-			t.Errorf("gate %q stands twice or is no lower-case word", g)
-		}
-		seen[g] = true
+	if diff := cmp.Diff(words, filters.Gates()); diff != "" {
+		t.Errorf("constants and Gates differ: %s", diff)
 	}
 }
 

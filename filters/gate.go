@@ -1,6 +1,7 @@
 package filters
 
-// Gate is a named reason for not acting. The list is closed: a gate is the same word in metrics, events, logs and docs.
+// Gate is a named reason for not acting. The list is closed: a gate is the same word in metrics, events, logs and docs. A
+// filter may declare gates of its own, as constants of its package.
 type Gate string
 
 // Gates of a result.
@@ -49,6 +50,29 @@ const (
 	ShortSession Gate = "short_session" // fewer turns than window have results
 )
 
+// Gates of summaries. They do not stop a replacement: an excerpt takes the place of the summary.
+const (
+	NoSummary     Gate = "no_summary"     // no summary is ready: it was never begun, is not done, failed, or was refused
+	AttemptsSpent Gate = "attempts_spent" // no summary is ready, and the branch has begun its attempts since the last move
+	SummaryExempt Gate = "summary_exempt" // its tool's results are never summarised
+)
+
+// Gates of shed.
+const (
+	NoMessages     Gate = "no_messages"      // no human speaks anywhere, so nothing is a head
+	TooFewMessages Gate = "too_few_messages" // no more turns than keep_recent_turns follow the head
+	UnderBudget    Gate = "under_budget"     // the messages are within budget
+	OpenPair       Gate = "open_pair"        // every boundary that would do parts a call from its result
+	NothingToDrop  Gate = "nothing_to_drop"  // no exchange behind the head may go, or what may go is too little
+	Unprofitable   Gate = "unprofitable"     // the stub would be as large as what it stands for
+	PinRefused     Gate = "pin_refused"      // what is pinned in the span is above a quarter of budget
+	CutLost        Gate = "cut_lost"         // the client took the ends of the cut away: all is sent, and nothing cut until it is cold
+	InCut          Gate = "in_cut"           // it lies in the span that is cut
+	BeyondCut      Gate = "beyond_cut"       // a span is cut, and it lies outside
+	PrefixMismatch Gate = "prefix_mismatch"  // the proof of a cut found the head changed
+	MalformedBody  Gate = "malformed_body"   // the proof of a cut found a body that is not what was planned
+)
+
 // Gates of coref.
 const (
 	TriggerNotMet      Gate = "trigger"         // the request fills less of the window than trigger asks for, or the window is not known
@@ -84,14 +108,16 @@ const (
 	RawGuard        Gate = "raw_guard"         // the body is near the window: the client should compact, and sees its own size
 )
 
-// Gates returns every gate, in the order of the docs.
+// Gates returns every gate of this package, in the order of the docs.
 func Gates() []Gate {
 	return []Gate{
 		BelowMinTokens, FailedResult, NonTextBlocks, NestedBreakpoint, AmbiguousID, MarkerNoGain, CachedPrefix,
 		PrefixBound, StoreUnavailable, FilterError, MeterOnly, ToolExcluded, ColdOff, Outranked, SmallPrompt, Disabled,
 		ColdMisjudged, BreakEven, RewriteBudget, MoveSpacing, WindowShort,
 		NoFileReads, FreshRead, NotARead, Held, HoldDeclined, HoldNever, HoldUneconomic, BelowMinSize, NoBreakpoint, AutomaticCaching,
-		WorkingSet, Floor, ShortSession,
+		WorkingSet, Floor, ShortSession, NoSummary, AttemptsSpent, SummaryExempt,
+		NoMessages, TooFewMessages, UnderBudget, OpenPair, NothingToDrop, Unprofitable, PinRefused, CutLost, InCut, BeyondCut,
+		PrefixMismatch, MalformedBody,
 		TriggerNotMet, NotIndexed, OpaqueResult, OpenResult, ClosedResult, UnreferencedResult, BatchTooSmall,
 		NoSession, ClientSigned, DeltaBody, Bypass, SideRequest, TooManyBranches, Unparsed, Retry, Shadow, Off, BadConfig, Deadline,
 		Busy, Panic, ProofFailed, Law, Conflict, NoPipeline, Brake, RawGuard,

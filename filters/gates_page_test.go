@@ -2,65 +2,57 @@ package filters_test
 
 import (
 	"flag"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"os"
-	"strconv"
+	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/tidemark-dev/tidemark/filters"
+	"github.com/tidemark-dev/tidemark/filters/filtertest"
 )
 
 var write = flag.Bool("write", false, "write docs/gates.md")
 
 const page = "../docs/gates.md"
 
-// TestGatesPage: docs/gates.md says of every gate what its constant says, and the list of gates is the list of constants.
+// folders are this package's and those of the filters.
+func folders(t *testing.T) []string {
+	t.Helper()
+	below, err := filepath.Glob("*/doc.go")
+	if err != nil || len(below) == 0 {
+		t.Fatalf("no filters: %v", err)
+	}
+	dirs := []string{"."}
+	for _, path := range below {
+		dirs = append(dirs, filepath.Dir(path))
+	}
+	return dirs
+}
+
+// TestGatesPage: docs/gates.md says of every gate what its constant says.
 func TestGatesPage(t *testing.T) {
-	file, err := parser.ParseFile(token.NewFileSet(), "gate.go", nil, parser.ParseComments)
-	if err != nil {
-		t.Fatal(err)
-	}
-	listed := map[filters.Gate]bool{}
-	for _, g := range filters.Gates() {
-		listed[g] = true
-	}
 	var b strings.Builder
 	b.WriteString("# Gates\n\nA gate is a named reason for not acting: a label of `tidemark_gates_total`, a word in events, logs and access logs. The list is closed.\n" +
-		"This page is generated from filters/gate.go (`go test ./filters -run Gates -write`).\n")
-	for _, d := range file.Decls {
-		g, ok := d.(*ast.GenDecl)
-		if !ok || g.Tok != token.CONST {
-			continue
+		"This page is generated from filters/gate.go and from the filters (`go test ./filters -run Gates -write`).\n")
+	heading := ""
+	for _, dir := range folders(t) {
+		gates, err := filtertest.Gates(dir)
+		if err != nil {
+			t.Fatal(err)
 		}
-		b.WriteString("\n## " + strings.TrimSuffix(strings.TrimSpace(g.Doc.Text()), ".") + "\n\n| gate | meaning |\n|---|---|\n")
-		for _, s := range g.Specs {
-			v, ok := s.(*ast.ValueSpec)
-			if !ok {
-				continue
+		for _, g := range gates {
+			if g.Heading != heading {
+				heading = g.Heading
+				title, note, _ := strings.Cut(heading, ". ")
+				if note != "" {
+					note = "\n" + note + ".\n"
+				}
+				b.WriteString("\n## " + title + "\n" + note + "\n| gate | meaning |\n|---|---|\n")
 			}
-			name, err := strconv.Unquote(v.Values[0].(*ast.BasicLit).Value)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !listed[filters.Gate(name)] {
-				t.Errorf("Gates does not list %s", name)
-			}
-			delete(listed, filters.Gate(name))
-			text := strings.TrimSpace(v.Comment.Text())
-			if text == "" {
-				t.Errorf("%s does not say what it means", name)
-			}
-			b.WriteString("| `" + name + "` | " + text + " |\n")
+			b.WriteString("| `" + string(g.Gate) + "` | " + g.Meaning + " |\n")
 		}
 	}
 	b.WriteString("\n## Requests that no engine sees\n\nTheir outcome is `untouched`; the reason is a label of `tidemark_passed_total`: `path`, `method`, `content_type`, `content_encoding` (not tidemark's to read), " +
 		"`no_body`, `no_headers`, `unsupported_mode`, `too_large`, `observability`, `fault`.\n")
-	for g := range listed {
-		t.Errorf("Gates lists %s, which is no constant", g)
-	}
 	if *write {
 		if err := os.WriteFile(page, []byte(b.String()), 0o644); err != nil {
 			t.Fatal(err)

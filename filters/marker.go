@@ -18,9 +18,6 @@ const (
 	Meter   MarkerMode = "off"     // nothing is replaced, the gate meter_only counts what would have been
 )
 
-// MinGain is how many tokens a replacement must save at least.
-const MinGain = 20
-
 // Hint says how the content can be had again without tidemark.
 type Hint uint8
 

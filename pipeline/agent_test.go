@@ -8,7 +8,13 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/tidemark-dev/tidemark/filters"
+	"github.com/tidemark-dev/tidemark/filters/all"
+	"github.com/tidemark-dev/tidemark/filters/coref"
 	"github.com/tidemark-dev/tidemark/filters/readlifecycle"
+	"github.com/tidemark-dev/tidemark/filters/readmaturation"
+	"github.com/tidemark-dev/tidemark/filters/shed"
+	"github.com/tidemark-dev/tidemark/filters/tiered"
 	"github.com/tidemark-dev/tidemark/internal/simagent"
 	"github.com/tidemark-dev/tidemark/internal/simprovider"
 	"github.com/tidemark-dev/tidemark/pipeline"
@@ -50,8 +56,8 @@ var digits = regexp.MustCompile(`[0-9]+`)
 
 // tally sums up scenarios, so that a run that proves nothing fails.
 type tally struct {
-	scenarios, requests, refused, moves, made, held, excused int
-	reasons                                                  map[string]int
+	scenarios, requests, refused, moves, made, held, cuts, excused int
+	reasons                                                        map[string]int
 }
 
 func (c *tally) add(w *world) {
@@ -67,6 +73,7 @@ func (c *tally) add(w *world) {
 	c.moves += w.moves
 	c.made += w.made
 	c.held += w.held
+	c.cuts += w.cuts
 	c.excused += w.excused
 }
 
@@ -161,4 +168,90 @@ func TestAgentHold(t *testing.T) {
 	if sum.held == 0 {
 		t.Error("nothing was ever held: the scenarios prove nothing")
 	}
+}
+
+// smallFilters are filters that act on what an agent's short sessions hold, by name.
+func smallFilters(t *testing.T) map[string]filters.Filter {
+	t.Helper()
+	found := map[string]filters.Filter{}
+	for _, s := range all.Specs() {
+		c := s.Default()
+		switch c := c.(type) {
+		case *readlifecycle.Config:
+			c.StaleAtDepth = true
+		case *readmaturation.Config:
+			c.Hold = readmaturation.Always
+		case *tiered.Config:
+			c.Window, c.StubDistance, c.MinTokens = 2, 4, 50
+		case *coref.Config:
+			c.MinLaterTurns, c.MinTokens, c.CutClosed, c.ClosedDist = 2, 50, true, 4
+		case *shed.Config:
+			c.Budget, c.Quantum, c.KeepRecentTurns = 4000, 1500, keepRecent
+		}
+		f, err := s.Build(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[s.Name] = f
+	}
+	return found
+}
+
+// keepRecent is how many turns the agent's cuts leave alone.
+const keepRecent = 2
+
+// TestAgentEachFilter plays every filter alone, at cold moments: the bill is no higher. A hold costs what it declares, and who
+// goes back to before a cut has what was cut written anew.
+func TestAgentEachFilter(t *testing.T) {
+	pool := smallFilters(t)
+	var sum tally
+	acted := map[string]int{}
+	rapid.Check(t, func(t *rapid.T) {
+		name := rapid.SampledFrom(all.Names()).Draw(t, "filter")
+		w := scenario(t, &pipeline.Config{Name: name, Filters: []filters.Filter{pool[name]}})
+		if !w.outage && w.held == 0 && w.cutLost == 0 && w.cost > w.plainCost*1.0001 {
+			t.Errorf("bill %.0f, without tidemark %.0f", w.cost, w.plainCost)
+		}
+		sum.add(w)
+		acted[name] += w.by[name]
+	})
+	sum.check(t)
+	checkActed(t, pool, acted)
+}
+
+func checkActed(t *testing.T, pool map[string]filters.Filter, acted map[string]int) {
+	t.Helper()
+	t.Logf("new decisions: %v", acted)
+	for name := range pool {
+		if acted[name] == 0 {
+			t.Errorf("%s never acted: the scenarios prove nothing", name)
+		}
+	}
+}
+
+// TestAgentComposed plays any filters in any order, with and without warm moves and levers.
+func TestAgentComposed(t *testing.T) {
+	pool := smallFilters(t)
+	var sum tally
+	acted := map[string]int{}
+	rapid.Check(t, func(t *rapid.T) {
+		c := &pipeline.Config{Name: "composed"}
+		names := rapid.Permutation(all.Names()).Draw(t, "order")
+		for _, name := range names[:rapid.IntRange(1, len(names)).Draw(t, "filters")] {
+			c.Filters = append(c.Filters, pool[name])
+		}
+		if rapid.Bool().Draw(t, "levers") {
+			c.Levers = pipeline.Levers{TTL: pipeline.AutoTTL, Regret: 0.01, Place: true}
+		}
+		if rapid.Bool().Draw(t, "warm") {
+			c.Moves = pipeline.Moves{Warm: true, MinGain: 0.001, Budget: 3, Spacing: 2, Horizon: 60, RawGuard: true, Brake: true}
+		}
+		w := scenario(t, c)
+		sum.add(w)
+		for name, n := range w.by {
+			acted[name] += n
+		}
+	})
+	sum.check(t)
+	checkActed(t, pool, acted)
 }

@@ -117,7 +117,9 @@ type Outcome struct {
 	Bound   bool
 	Held    int            // results held out of the cache
 	Replays int            // decisions in force that were replayed
-	Tokens  int            // Est of what they leave out
+	Cut     int            // messages that the cut in force leaves out
+	Reused  map[string]int // by filter: Est of messages that its cut left out and of which the newest turn uses what stands nowhere else
+	Tokens  int            // Est of what decisions and cut leave out
 	New     []DecisionMade // decisions made by this request
 	Gates   map[FilterGate]int
 	Move    *Move
@@ -151,7 +153,9 @@ type DecisionMade struct {
 	Filter, Verdict, Tool, ID, Call string
 	Msg                             int32
 	Hold                            bool
-	Matured                         bool // a held read that became a marker: no covered byte changed
+	Drop                            bool     // a cut: messages behind Msg go, and there is no call
+	Calls                           []string // of a cut: those whose results go for the first time
+	Matured                         bool     // a held read that became a marker: no covered byte changed
 	Tokens, MarkerTokens            int
 }
 

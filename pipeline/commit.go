@@ -3,7 +3,6 @@ package pipeline
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/tidemark-dev/tidemark/filters"
 	"github.com/tidemark-dev/tidemark/pipeline/cache"
@@ -23,15 +22,15 @@ func (p *pass) splice() error {
 	body := Splice(p.ix.Body, edits)
 	p.mark(StageSplice)
 	err := Prove(p.ix, edits, body)
-	if err == nil && (len(p.news) > 0 || p.e.deep) {
+	if err == nil && (p.decidedNow() || p.e.deep) {
 		err = p.out.proveDeep(body, &p.marks)
 	}
 	if err == nil && int(p.k) < len(p.before) && p.before != nil && p.out.ids[p.k] != p.before[p.k] {
-		err = fmt.Errorf("%w: bytes that the provider may hold have changed", errProof)
+		err = errPrefix
 	}
 	p.mark(StageProof)
 	if err != nil {
-		return fall(filters.ProofFailed, err)
+		return fall(p.unproven(err), err)
 	}
 	p.o.Body, p.o.BytesOut = body, len(body)
 	return nil
@@ -118,7 +117,7 @@ func (p *pass) noted() *state.Branch {
 	b.Frontier = state.Frontier{}
 	var deepest int32 = -1
 	for _, m := range marks {
-		if m.Cells > deepest {
+		if m.Cells > deepest && !p.out.lost { // where a cut does not stand, what is sent is no beginning of what will be
 			deepest = m.Cells
 			b.Frontier = state.Frontier{ID: m.ID, Cells: m.Cells}
 		}
@@ -142,7 +141,7 @@ func (p *pass) note(ctx context.Context) {
 	p.sess.put(b)
 	p.sess.dirty[b.ID] = true
 	p.e.markDirty(p.sess)
-	crossed := p.k <= max(p.headCells(), p.layout.through(p.m.shared-3))
+	crossed := p.k <= max(p.headCells(), p.out.through(p.m.shared-3))
 	if p.side != "" || p.m.kind == KindNew || !crossed || p.o.Move != nil || len(p.sess.unsure) > 0 {
 		return
 	}
@@ -197,6 +196,21 @@ func (p *pass) report() {
 		}
 	}
 	o.Replays -= len(p.news)
+	if p.out != nil && p.out.span != nil {
+		c := p.out.span.cut
+		if n := p.reused(); n > 0 {
+			o.Reused = map[string]int{c.Filter: n}
+		}
+		o.Tokens += c.Tokens - c.StubTokens
+		for _, gone := range p.out.span.Dropped {
+			if gone {
+				o.Cut++
+			}
+		}
+	}
+	if p.out != nil && p.out.lost {
+		o.Gates[FilterGate{Filter: p.b.Cut.Filter, Gate: filters.CutLost}]++
+	}
 	p.explain()
 	o.BytesIn = len(p.ix.Body)
 	if o.Body == nil {

@@ -26,6 +26,7 @@ func (p *pass) undoable() {
 	for _, h := range p.heldNow {
 		made[h] = true
 	}
+	cut, was := p.newCut, p.m.cut()
 	last, ttl, now := int32(len(p.chain))-1, p.assumedTTL(), p.r.Now
 	p.o.undo = func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, settleTimeout)
@@ -42,6 +43,10 @@ func (p *pass) undoable() {
 		c := b.Clone()
 		c.InForce = slices.DeleteFunc(c.InForce, func(d state.Decision) bool { return made[d.Ref] })
 		c.Held = slices.DeleteFunc(c.Held, func(h state.Hold) bool { return made[h.Ref] })
+		if cut != nil && c.Cut != nil && c.Cut.At.Equal(cut.At) && c.Cut.Stub == cut.Stub {
+			c.Cut = was
+		}
+		c.Frontier = state.Frontier{}
 		c.Entries = cache.Assume(c.Entries, last, ttl, now) // the original's prefix was written instead
 		e.replace(ctx, s, c)
 	}

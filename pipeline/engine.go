@@ -35,6 +35,7 @@ type Options struct {
 	Start     time.Time     // start of the process: entries from the store count from here
 	Prices    *cache.Table  // nil: cache.Prices()
 	DeepProof bool          // parse every changed outbound again, not only those of moves
+	Summaries Summaries     // nil: nothing is summarised
 }
 
 // Engine decides what is forwarded.
@@ -47,7 +48,10 @@ type Engine struct {
 	deep   bool
 	memos  *memos[state.Digest, *transcript.Memo] // what was read of bodies
 	known  *memos[filterKey, *filterMemo]         // what filters know of branches
+	spans  *memos[spanKey, *spanWords]            // what stands in the cuts of branches
 	prices *cache.Table
+
+	summaries Summaries
 
 	mu       sync.Mutex
 	sessions *lru.Cache[state.SessionKey, *session]
@@ -78,6 +82,10 @@ func New(ctx context.Context, store state.Store, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the filters' memo cache: %w", err)
 	}
+	spans, err := newMemos[spanKey, *spanWords]()
+	if err != nil {
+		return nil, fmt.Errorf("make the cuts' memo cache: %w", err)
+	}
 	if o.Prices == nil {
 		o.Prices = cache.Prices()
 	}
@@ -86,7 +94,7 @@ func New(ctx context.Context, store state.Store, o Options) (*Engine, error) {
 	}
 	e := &Engine{
 		store: store, log: o.Log, hasher: transcript.NewHasher(sum(secret, "digest")), secret: secret, start: o.Start, deep: o.DeepProof,
-		memos: memos, known: known, prices: o.Prices, routes: map[string]*routeState{}, sessions: sessions, dirty: map[state.SessionKey]*session{}, stop: make(chan struct{}), flushed: make(chan struct{}),
+		memos: memos, known: known, spans: spans, prices: o.Prices, summaries: o.Summaries, routes: map[string]*routeState{}, sessions: sessions, dirty: map[state.SessionKey]*session{}, stop: make(chan struct{}), flushed: make(chan struct{}),
 	}
 	if o.Flush < 0 {
 		close(e.flushed)
@@ -198,7 +206,7 @@ func (e *Engine) ladder(ctx context.Context, p *pass, gate filters.Gate) {
 
 // reset takes back what an attempt that failed has written.
 func (o *Outcome) reset() {
-	o.Body, o.Level, o.BytesOut, o.New, o.Move, o.Held, o.Replays, o.Tokens = nil, Original, o.BytesIn, nil, nil, 0, 0, 0
+	o.Body, o.Level, o.BytesOut, o.New, o.Move, o.Held, o.Replays, o.Tokens, o.Cut, o.Reused = nil, Original, o.BytesIn, nil, nil, 0, 0, 0, 0, nil
 	o.sent = nil
 	o.Breakpoints, o.Undeclared, o.Branch, o.Parent = BreakpointChanges{}, false, 0, 0
 	o.Gate, o.Desync, o.Kind, o.Cache = "", false, KindNone, CacheFirst

@@ -71,6 +71,14 @@ func (p *pass) verdict(result int32) Verdict {
 	if r.Call >= 0 {
 		v.Tool, v.What = strings.Clone(p.toolName(result)), p.what(r.Call)
 	}
+	if p.out.gone(result) {
+		c := p.out.span.cut
+		v.Filter, v.Verdict, v.Since, v.Saves = c.Filter, c.Verdict, c.At, v.Tokens
+		if len(c.IDs) > 0 {
+			v.ID = c.IDs[len(c.IDs)-1]
+		}
+		return v
+	}
 	if p.out.decided(result) {
 		d := p.out.over[result]
 		v.Filter, v.Verdict, v.ID, v.Marker = d.Filter, d.Verdict, d.ID, string(d.Content)

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
@@ -20,7 +21,7 @@ type match struct {
 type contender struct {
 	b      *state.Branch
 	shared int32
-	exact  int32 // cells of the deepest live entry that the branch's replay would find in the messages,
+	exact  int32 // blocks of the body through the deepest live entry that the branch's replay would find in the messages,
 	depth  int32 // and with assumed ones
 	key    bool
 }
@@ -69,13 +70,16 @@ func (p *pass) find(branches []*state.Branch) match {
 // compete measures contenders, those first whose entries could reach deepest. One that could not beat what was measured is
 // not measured: with many branches of a long session that would be most of the work.
 func (p *pass) compete(all []contender) {
-	could := func(c *contender) (cells int32) {
+	could := func(c *contender) (blocks int32) {
+		if c.b.Cut != nil { // its cells are other ones
+			return math.MaxInt32
+		}
 		for i := range c.b.Entries {
 			if e := &c.b.Entries[i]; !e.Assumed && p.live(e) {
-				cells = max(cells, e.Cells)
+				blocks = max(blocks, p.layout.position(e.Cells))
 			}
 		}
-		return cells
+		return blocks
 	}
 	slices.SortStableFunc(all, func(a, b contender) int { return cmp.Compare(could(&b), could(&a)) })
 	best := int32(0)
@@ -97,9 +101,9 @@ func (p *pass) measure(c *contender) {
 	for i := range c.b.Entries {
 		e := &c.b.Entries[i]
 		if k := p.reach(o, e, c.shared); k > p.headCells() {
-			c.depth = max(c.depth, k)
+			c.depth = max(c.depth, o.position(k))
 			if !e.Assumed {
-				c.exact = max(c.exact, k)
+				c.exact = max(c.exact, o.position(k))
 			}
 		}
 	}
@@ -120,7 +124,7 @@ func (p *pass) continuation(c contender) Kind {
 }
 
 // carries reports whether anything is in force on the branch.
-func carries(b *state.Branch) bool { return len(b.InForce) > 0 || len(b.Held) > 0 }
+func carries(b *state.Branch) bool { return len(b.InForce) > 0 || len(b.Held) > 0 || b.Cut != nil }
 
 // live reports whether the provider may hold the entry, under the provider's key of this body.
 func (p *pass) live(e *cache.Entry) bool {

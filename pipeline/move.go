@@ -6,7 +6,6 @@ import (
 
 	"github.com/tidemark-dev/tidemark/filters"
 	"github.com/tidemark-dev/tidemark/pipeline/cache"
-	"github.com/tidemark-dev/tidemark/state"
 )
 
 // movesWith says why a proposal on a result that was forwarded before, beyond what the provider holds, does not take part in
@@ -23,17 +22,17 @@ func (p *pass) movesWith(w *wish) filters.Gate {
 	return ""
 }
 
-// moved makes a decision part of this request's move, which is cold unless another one was fired.
-func (p *pass) moved(d *state.Decision, filter string, saves int) {
+// moved makes a change from a message on part of this request's move, which is cold unless another one was fired.
+func (p *pass) moved(msg int32, tokens int, filter string, saves int) {
 	if p.o.Move == nil {
-		p.o.Move = &Move{From: d.Msg, Kind: Cold}
+		p.o.Move = &Move{From: msg, Kind: Cold}
 	}
 	m := p.o.Move
 	if m.by == nil {
 		m.by = map[string]int{}
 	}
-	m.From = min(m.From, d.Msg)
-	m.Tokens += d.Tokens - d.MarkerTokens
+	m.From = min(m.From, msg)
+	m.Tokens += tokens
 	m.by[filter] += saves
 }
 

@@ -8,12 +8,13 @@ import (
 	"github.com/tidemark-dev/tidemark/state"
 )
 
-// layout is what a body's blocks have in common for every outbound that may be made of it.
+// layout is what a body's blocks have in common for every outbound that may be made of it with the same cut, or none.
 type layout struct {
 	ix   *transcript.Index
 	h    *transcript.Hasher
-	cell []int32 // by sequence number: hashed blocks through this one
-	msg  []int32 // by message: cells through its last block
+	span *span   // what is left out; nil: nothing
+	cell []int32 // by sequence number: hashed blocks that are forwarded, through this one
+	msg  []int32 // by message: cells through its last block, without the stub
 	base []state.Digest
 	// byCall lists the results of each call id, in order; several mean that the id is ambiguous.
 	byCall map[string][]int32
@@ -21,11 +22,23 @@ type layout struct {
 
 // newLayout numbers the cells and computes the prefix ids of the body as it came.
 func newLayout(ix *transcript.Index, h *transcript.Hasher) *layout {
-	l := &layout{ix: ix, h: h, cell: make([]int32, ix.Len()), msg: make([]int32, len(ix.Messages))}
+	l := &layout{ix: ix, h: h}
+	l.number()
+	l.base = l.prefixes(nil, nil)
+	return l
+}
+
+// number counts the cells. The stub's comes right before that of the first block behind it that is forwarded.
+func (l *layout) number() {
+	l.cell, l.msg = make([]int32, l.ix.Len()), make([]int32, len(l.ix.Messages))
 	n := int32(0)
-	for s := range int32(ix.Len()) {
-		b := ix.Seq(s)
-		if b.Counts() {
+	stub := l.span.first(l.ix)
+	for s := range int32(l.ix.Len()) {
+		b := l.ix.Seq(s)
+		if s == stub {
+			n++
+		}
+		if b.Counts() && l.sent(b) {
 			n++
 		}
 		l.cell[s] = n
@@ -36,8 +49,11 @@ func newLayout(ix *transcript.Index, h *transcript.Hasher) *layout {
 	for m := 1; m < len(l.msg); m++ { // a message with no block of its own ends where the one before it ends
 		l.msg[m] = max(l.msg[m], l.msg[m-1])
 	}
-	l.base = l.prefixes(nil, nil)
-	return l
+}
+
+// sent reports whether a block is forwarded.
+func (l *layout) sent(b *transcript.Block) bool {
+	return l.span == nil || b.Msg < 0 || !l.span.Dropped[b.Msg]
 }
 
 // cells is the number of hashed blocks.
@@ -46,6 +62,12 @@ func (l *layout) cells() int32 {
 		return 0
 	}
 	return l.cell[len(l.cell)-1]
+}
+
+// position is the number of blocks of the body through the one that a cell ends.
+func (l *layout) position(cell int32) int32 {
+	n, _ := slices.BinarySearch(l.cell, cell)
+	return min(int32(n)+1, int32(len(l.cell)))
 }
 
 // through is the number of cells that a span through message m covers.
@@ -57,27 +79,40 @@ func (l *layout) through(m int32) int32 {
 }
 
 // prefixes computes the prefix ids of an outbound: element n is the id after n cells. over holds, by result, the decision
-// that stands for it. Ids before the first replaced block are those of the body as it came.
+// that stands for it. Ids before the first replaced block, and before the stub, are those of the body as it came.
 func (l *layout) prefixes(over []*state.Decision, base []state.Digest) []state.Digest {
 	ids := make([]state.Digest, l.cells()+1)
-	start := int32(0)
+	start, stub := int32(0), l.span.first(l.ix)
 	if base != nil {
-		first := slices.IndexFunc(over, func(d *state.Decision) bool { return d != nil })
-		start = l.ix.SeqOf(l.ix.Results[first].Block)
-		copy(ids, base[:l.cell[start]])
+		start = stub
+		if first := slices.IndexFunc(over, func(d *state.Decision) bool { return d != nil }); first >= 0 {
+			start = l.ix.SeqOf(l.ix.Results[first].Block)
+			if stub >= 0 {
+				start = min(start, stub)
+			}
+		}
+		same := l.cell[start]
+		if start == stub {
+			same = l.through(l.span.Head) + 1
+		}
+		copy(ids, base[:same])
 	} else {
 		ids[0] = l.h.Sum([]byte(l.ix.Model))
 	}
 	for s := start; s < int32(len(l.cell)); s++ {
 		b := l.ix.Seq(s)
-		if !b.Counts() {
+		n := l.cell[s]
+		if s == stub {
+			at := l.through(l.span.Head) + 1
+			ids[at] = l.h.Step(ids[at-1], byte(transcript.User), l.span.hash)
+		}
+		if !b.Counts() || !l.sent(b) {
 			continue
 		}
 		hash := b.Hash
 		if b.Result >= 0 && over != nil && over[b.Result] != nil {
 			hash = over[b.Result].Out
 		}
-		n := l.cell[s]
 		ids[n] = l.h.Step(ids[n-1], l.ix.Area(b), hash)
 	}
 	return ids
@@ -100,21 +135,29 @@ type outbound struct {
 	*layout
 	over    []*state.Decision // by result; nil: nothing is replaced
 	applied int               // number of replaced results
+	lost    bool              // the branch has a cut that does not stand in this body
 	ids     []state.Digest    // prefix ids by cell
 	ask     string            // member that asks for a diagnosis, empty for none
 }
 
-// replay applies the decisions of a branch that shares the first n messages with the body. A decision applies where its
-// result stands unchanged: below n always, beyond it only if its call id is unique in the body. One that does not apply is
-// kept for the day on which its result comes back.
+// replay applies the decisions and the cut of a branch that shares the first n messages with the body. A decision applies
+// where its result stands unchanged: below n always, beyond it only if its call id is unique in the body; not inside the cut.
+// One that does not apply is kept for the day on which its result comes back.
 func (l *layout) replay(b *state.Branch, n int32) *outbound {
 	o := &outbound{layout: l, ids: l.base}
-	if b == nil || len(b.InForce) == 0 {
+	if b == nil {
 		return o
+	}
+	if b.Cut != nil {
+		if at, ok := l.stands(b.Cut); ok {
+			o.layout = l.without(at)
+		} else {
+			o.lost = true
+		}
 	}
 	for i := range b.InForce {
 		d := &b.InForce[i]
-		if r, ok := l.find(d.Ref, n); ok {
+		if r, ok := l.find(d.Ref, n); ok && !o.gone(r) {
 			o.set(r, d)
 		}
 	}
@@ -147,7 +190,7 @@ func (o *outbound) set(result int32, d *state.Decision) {
 }
 
 func (o *outbound) refresh() {
-	if o.applied > 0 {
+	if o.applied > 0 || o.span != nil {
 		o.ids = o.prefixes(o.over, o.base)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -48,6 +49,10 @@ type pass struct {
 	saved       []state.Original       // to be kept before the reply
 	news        []*state.Decision      // decisions of this request
 	heldNow     []state.ResultRef      // holds that begin in this request
+	newCut      *state.Cut             // cut of this request
+	newGone     []bool                 // by message: what it leaves out that was forwarded before
+	cuts        map[*filters.Cut]cutMade
+	wishedFor   map[int32]int          // by message: tokens that wishes would leave out
 	widened     bool                   // sessions that may hold the same conversation were looked at
 	must        bool                   // state must be durable before the reply
 	left        int                    // bytes of the outbound with the decisions made so far
@@ -57,6 +62,9 @@ type pass struct {
 	bill        bill                   // what it adds to the ledger
 	deep        map[int32]filters.Gate // by result: why it takes no part in a warm move, or causes none
 	rewriteGate filters.Gate           // why no move into what the provider holds was made
+	asked       map[summaryAsk]summaryAnswer
+	askedFor    []summaryAsk // the keys of asked, in the order in which filters asked
+	begun       int          // summaries that this request began
 }
 
 // prepare works out what no attempt changes.
@@ -137,12 +145,15 @@ func (p *pass) run(ctx context.Context) error {
 		p.unclaimed()
 	}
 	if p.gate == "" && p.side == "" {
-		if err := p.widen(ctx); err != nil {
+		if err := p.widen(ctx, slices.ContainsFunc(results(p), p.movable)); err != nil {
 			return fall(filters.StoreUnavailable, err)
 		}
 		proposals, err := p.propose()
 		if err != nil {
 			return err
+		}
+		if err := p.widen(ctx, slices.ContainsFunc(proposals, wish.drops)); err != nil {
+			return fall(filters.StoreUnavailable, err)
 		}
 		p.mark(StagePropose)
 		p.plan(proposals)
@@ -169,6 +180,7 @@ func (p *pass) send(ctx context.Context) error {
 		return err
 	}
 	p.remember()
+	p.beginSummaries()
 	p.note(ctx)
 	p.report()
 	p.mark(StageCommit)
@@ -276,7 +288,7 @@ func (p *pass) branch(ctx context.Context) error {
 	}
 	p.o.Kind = p.m.kind
 	if p.bound && p.m.kind != KindContinue && p.m.kind != KindRetry {
-		p.b.InForce, p.b.Held = nil, nil
+		p.b.InForce, p.b.Held, p.b.Cut = nil, nil, nil
 	}
 	if p.m.kind == KindRetry && p.gate == "" {
 		p.gate, p.o.Gate = filters.Retry, filters.Retry
@@ -312,7 +324,7 @@ func (p *pass) adopt(ctx context.Context) error {
 // unbind takes what is in force off the working copy where a bound model did not see it.
 func (p *pass) unbind() {
 	if p.bound && p.b.Key != p.key {
-		p.b.InForce, p.b.Held = nil, nil
+		p.b.InForce, p.b.Held, p.b.Cut = nil, nil, nil
 	}
 }
 

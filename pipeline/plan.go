@@ -20,9 +20,13 @@ type wish struct {
 	filters.Proposal
 }
 
+// drops reports whether a wish is a cut.
+func (w wish) drops() bool { return w.Action == filters.Drop }
+
 // propose asks every filter of the pipeline about every open result and keeps, for each result, the first proposal in the
 // pipeline's order.
 func (p *pass) propose() ([]wish, error) {
+	p.wishedFor = map[int32]int{}
 	v := p.view()
 	open, closed := map[int32]bool{}, 0
 	p.claimed, p.kept, p.grown = map[int32]bool{}, nil, map[string]*filterMemo{}
@@ -38,13 +42,18 @@ func (p *pass) propose() ([]wish, error) {
 		if closed > 0 {
 			p.count(f.Name(), filters.CachedPrefix, closed)
 		}
-		if len(open) == 0 {
+		if len(open) == 0 && v.CutGate != "" {
 			continue
 		}
-		said := map[int32]bool{}
+		said, cut := map[int32]bool{}, false
 		for _, prop := range f.Propose(v) {
+			if prop.Action == filters.Drop && prop.Result == filters.Transcript && prop.Cut != nil && v.CutGate == "" && !cut {
+				cut = true
+				wishes = append(wishes, wish{f.Name(), prop})
+				continue
+			}
 			taken, ok := open[prop.Result]
-			if !ok || said[prop.Result] || prop.Action == filters.None && prop.Gate == "" {
+			if !ok || said[prop.Result] || prop.Action == filters.Drop || prop.Action == filters.None && prop.Gate == "" {
 				return nil, fall(filters.FilterError, fmt.Errorf("%s broke its contract on result %d", f.Name(), prop.Result))
 			}
 			said[prop.Result] = true
@@ -58,7 +67,13 @@ func (p *pass) propose() ([]wish, error) {
 				p.keep(f.Name(), prop.Result, filters.Outranked)
 			default:
 				open[prop.Result] = true
+				if prop.Lesser != "" {
+					p.count(f.Name(), prop.Lesser, 1)
+				}
 				wishes = append(wishes, wish{f.Name(), prop})
+				if v.Size != nil {
+					p.wished(&prop)
+				}
 			}
 		}
 		if len(said) != len(open) {
@@ -80,7 +95,7 @@ func (p *pass) plan(wishes []wish) {
 	p.left = p.out.size()
 	held := p.k
 	p.rewrite(wishes)
-	for i := range wishes {
+	for i := range wishes { // a cut comes first
 		w := &wishes[i]
 		if gate := p.admit(w); gate != "" {
 			p.keep(w.filter, w.Result, gate)
@@ -88,7 +103,11 @@ func (p *pass) plan(wishes []wish) {
 	}
 	p.unclaimed()
 	p.settleMove(held)
-	if len(p.news) == 0 {
+	switch {
+	case p.newCut != nil:
+		p.out = p.layout.replay(p.b, p.m.shared)
+		return
+	case len(p.news) == 0:
 		return
 	}
 	for i := range p.b.InForce { // the slice may have moved while it grew
@@ -133,6 +152,10 @@ func (p *pass) admit(w *wish) filters.Gate {
 	switch {
 	case p.bound:
 		return filters.PrefixBound
+	case w.Action == filters.Drop:
+		return p.admitCut(w)
+	case p.newGone != nil && p.newGone[p.ix.Results[w.Result].Msg]:
+		return filters.InCut
 	case w.Action == filters.Hold:
 		return p.hold(w)
 	case w.Mode == filters.Meter:
@@ -170,7 +193,7 @@ func (p *pass) admit(w *wish) filters.Gate {
 	if held {
 		p.release(w.Result)
 	} else if d.Msg < p.fresh {
-		p.moved(d, w.filter, saves)
+		p.moved(d.Msg, d.Tokens-d.MarkerTokens, w.filter, saves)
 	}
 	p.b.InForce = append(p.b.InForce, *d)
 	p.news = append(p.news, d)
@@ -190,6 +213,9 @@ const minLeft = 4096 * 6
 // size is the size of the outbound with the decisions in force.
 func (o *outbound) size() int {
 	n := len(o.ix.Body)
+	for _, e := range o.span.edits(o.ix) {
+		n += len(e.Text) - e.Span.Len()
+	}
 	for i, d := range o.over {
 		if d != nil {
 			n += len(d.Content) - o.ix.Results[i].Content.Len()
@@ -247,11 +273,6 @@ func (p *pass) release(result int32) {
 // decide makes the decision that puts a marker in a result's place, and the original that it stands for.
 func (p *pass) decide(w *wish) (*state.Decision, *state.Original, filters.Gate) {
 	r := &p.ix.Results[w.Result]
-	if r.Form != transcript.StringForm && r.Form != transcript.TextForm || r.Call < 0 {
-		return nil, nil, filters.NonTextBlocks
-	}
-	text := p.ix.ResultText(r)
-	tokens := transcript.Est(text)
 	content := r.Content.Of(p.ix.Body)
 	digest := sha256.Sum256(content)
 	ref := p.ref(w.Result)
@@ -259,13 +280,13 @@ func (p *pass) decide(w *wish) (*state.Decision, *state.Original, filters.Gate) 
 	if w.Mode == filters.Full {
 		id = p.e.originalID(p.sess.key, ref.Call, digest)
 	}
-	marker := filters.Marker(p.ix, &w.Proposal, tokens, id)
-	d := &state.Decision{
-		Ref: ref, Msg: r.Msg, Content: r.Replacement(marker), Filter: w.filter, Verdict: w.Verdict, ID: id,
-		Tokens: tokens, MarkerTokens: transcript.Est(marker), At: p.r.Now,
+	n, gate := w.Replacement(p.ix, id)
+	if gate != "" {
+		return nil, nil, gate
 	}
-	if d.Tokens-d.MarkerTokens < filters.MinGain || len(marker) >= len(text) || len(d.Content) >= len(content) {
-		return nil, nil, filters.MarkerNoGain
+	d := &state.Decision{
+		Ref: ref, Msg: r.Msg, Content: n.Content, Filter: w.filter, Verdict: w.Verdict, ID: id,
+		Tokens: n.Tokens, MarkerTokens: n.MarkerTokens, At: p.r.Now,
 	}
 	d.Out = p.ix.Replaced(p.e.hasher, r, d.Content)
 	if id == "" {

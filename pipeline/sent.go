@@ -90,6 +90,20 @@ func (p *pass) removed() (in int32, out [2]int32) {
 			out[1] += less
 		}
 	}
+	if s := p.out.span; s != nil {
+		less := int32(-len(s.text) - stubFrame)
+		for i := range p.ix.Blocks {
+			if b := &p.ix.Blocks[i]; s.Dropped[b.Msg] {
+				less += int32(weight(p.ix, b))
+			}
+		}
+		in += less
+		if p.scale.at[p.out.through(s.Head)+1] <= p.worlds.plain.weight {
+			out[0] += less
+		} else {
+			out[1] += less
+		}
+	}
 	return in, out
 }
 
@@ -101,6 +115,9 @@ func (p *pass) changed() *Loss {
 	}
 	if p.o.Move != nil && p.o.Move.Kind != Cold {
 		return &Loss{Cause: CauseTidemark, Filter: p.o.Move.Filter}
+	}
+	if p.out.lost {
+		return &Loss{Cause: CauseClientHistory, Message: p.m.shared}
 	}
 	now := state.Parts(p.ix.Parts)
 	switch old := was.Ledger.Parts; {
@@ -133,6 +150,9 @@ func (p *pass) booked() state.Ledger {
 	l.Marked = l.Marked || len(p.ix.Markers) > 0 || p.ix.TopMarker
 	if p.rewritten() {
 		l.Message = ""
+	}
+	if p.o.Move != nil {
+		l.Settled = l.Summaries - p.begun
 	}
 	if m := p.o.Move; m != nil && m.Kind != Cold {
 		l.Rewrites++

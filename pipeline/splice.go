@@ -19,12 +19,16 @@ type Edit struct {
 	Text []byte
 }
 
-// errProof says that edits are not what they must be.
-var errProof = errors.New("pipeline: proof failed")
+// What can be wrong with edits.
+var (
+	errProof     = errors.New("pipeline: proof failed") // they are not what they must be
+	errPrefix    = fmt.Errorf("%w: what the provider may hold has changed", errProof)
+	errMalformed = fmt.Errorf("%w: a cut is not whole", errProof)
+)
 
 // edits collects the byte edits of an outbound, its breakpoints and its question, sorted.
 func (o *outbound) edits(plan *breakpoint.Plan) []Edit {
-	out := make([]Edit, 0, o.applied+len(plan.Edits))
+	out := append(make([]Edit, 0, o.applied+len(plan.Edits)+4), o.span.edits(o.ix)...)
 	for i, d := range o.over {
 		if d != nil {
 			out = append(out, Edit{Span: o.ix.Results[i].Content, Text: d.Content})
@@ -58,11 +62,13 @@ func Splice(body []byte, edits []Edit) []byte {
 }
 
 // Prove checks, from the index of the body alone, that edits are sorted and disjoint, that each replaces exactly one
-// result's content by a valid JSON value of the same form, takes off, adds or changes the ttl of one cache_control or adds the
-// member that asks for a diagnosis, and that the lengths of body, edits and out add up.
+// result's content by a valid JSON value of the same form, takes off, adds or changes the ttl of one cache_control, adds the
+// member that asks for a diagnosis or is a part of one cut, that the cut parts no pair, and that the lengths of body, edits and
+// out add up.
 func Prove(ix *transcript.Index, edits []Edit, out []byte) error {
 	size, at := len(ix.Body), uint32(0)
 	r := 0
+	var c cutting
 	for i := range edits {
 		e := &edits[i]
 		if e.Span.Lo < at || e.Span.Hi < e.Span.Lo || int(e.Span.Hi) > len(ix.Body) || i > 0 && e.Span == edits[i-1].Span {
@@ -77,14 +83,14 @@ func Prove(ix *transcript.Index, edits []Edit, out []byte) error {
 			if !sameForm(&ix.Results[r], e.Text) {
 				return fmt.Errorf("%w: edit %d is no replacement of its form", errProof, i)
 			}
-		} else if !breakpoint.IsEdit(ix, breakpoint.Edit{Span: e.Span, Text: string(e.Text)}) && !isAsk(ix, e) {
+		} else if !c.takes(ix, e) && !breakpoint.IsEdit(ix, breakpoint.Edit{Span: e.Span, Text: string(e.Text)}) && !isAsk(ix, e) {
 			return fmt.Errorf("%w: edit %d covers no single value", errProof, i)
 		}
 	}
 	if len(out) != size {
 		return fmt.Errorf("%w: %d bytes, not %d", errProof, len(out), size)
 	}
-	return nil
+	return c.prove(ix)
 }
 
 // sameForm reports whether text is a JSON value of the result's form that is not empty: a string for a string, a list of one
@@ -103,41 +109,4 @@ func sameForm(r *transcript.Result, text []byte) bool {
 		return false
 	}
 	return len(text) > 2 && text[0] == '"' && text[len(text)-1] == '"' && gjson.ValidBytes(text)
-}
-
-// proveDeep parses the outbound again and compares it with what was planned: the same messages and blocks with the same
-// digests, the decisions' digests where results are replaced, and markers where they were put.
-func (o *outbound) proveDeep(out []byte, plan *breakpoint.Plan) error {
-	again, err := transcript.Parse(out, o.ix.Format)
-	if err != nil {
-		return fmt.Errorf("%w: %w", errProof, err)
-	}
-	defer again.Release()
-	again.Digest(o.h)
-	if again.Key != o.ix.Key || again.Len() != o.ix.Len() || len(again.Messages) != len(o.ix.Messages) || len(again.Results) != len(o.ix.Results) {
-		return fmt.Errorf("%w: the outbound has another shape", errProof)
-	}
-	for s := range int32(o.ix.Len()) {
-		a, b := o.ix.Seq(s), again.Seq(s)
-		want := a.Hash
-		if a.Result >= 0 && o.decided(a.Result) {
-			want = o.over[a.Result].Out
-		}
-		if b.Hash != want || b.Kind != a.Kind || b.Msg != a.Msg {
-			return fmt.Errorf("%w: block %d is not what was planned", errProof, s)
-		}
-	}
-	if again.Diagnostics != (o.ix.Diagnostics || o.ask != "") {
-		return fmt.Errorf("%w: the question is not what was planned", errProof)
-	}
-	marks := breakpoint.Client(again)
-	if len(marks) != len(plan.Marks) {
-		return fmt.Errorf("%w: %d markers, not %d", errProof, len(marks), len(plan.Marks))
-	}
-	for i := range marks {
-		if marks[i].Seq != plan.Marks[i].Seq || marks[i].TTL != plan.Marks[i].TTL {
-			return fmt.Errorf("%w: marker %d is not where it was put", errProof, i)
-		}
-	}
-	return nil
 }

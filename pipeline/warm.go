@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/filters"
-	"github.com/tidemark-dev/tidemark/pipeline/breakpoint"
 	"github.com/tidemark-dev/tidemark/pipeline/cache"
 )
 
@@ -27,7 +26,7 @@ func (p *pass) rewrite(wishes []wish) {
 	}
 	var all []int // wishes in what is covered, by depth
 	for i := range wishes {
-		if w := &wishes[i]; w.Action == filters.Replace && w.Mode != filters.Meter && p.zone(w.Result) == filters.Covered {
+		if w := &wishes[i]; w.Action != filters.Hold && w.Mode != filters.Meter && p.cellOf(w) <= p.k {
 			all = append(all, i)
 		}
 	}
@@ -73,8 +72,9 @@ func (p *pass) weighWarm(wishes []wish, warm []int) filters.Gate {
 		at = append(at, i)
 		sizes = append(sizes, bytes)
 		removed = append(removed, saves)
-		behind = append(behind, tokens(p.b, float64(covered-kept(p.out.resultCell(wishes[i].Result)))))
+		behind = append(behind, tokens(p.b, float64(covered-kept(p.cellOf(&wishes[i])))))
 	}
+	p.disjoint(wishes, at, removed, sizes)
 	rates := p.rates()
 	sum := cache.Warm(removed, behind, rates.Rho(), rates.Write(p.cacheTTL()), p.horizon())
 	if len(at) > 0 {
@@ -94,7 +94,7 @@ func (p *pass) weighWarm(wishes []wish, warm []int) filters.Gate {
 	if left < minLeft { // not all of them would be admitted, and then the sum is another one
 		return filters.SmallPrompt
 	}
-	p.fire(wishes[at[sum.From]].Result, Warm, sum)
+	p.fire(&wishes[at[sum.From]], Warm, sum)
 	return ""
 }
 
@@ -131,34 +131,74 @@ func (p *pass) causes(wishes []wish, warm []int) (left []int, gate filters.Gate)
 // makeRoom fires a move that brings a prompt that is about to outgrow the window far below it. If that can't be reached
 // nothing is cut: the client must compact.
 func (p *pass) makeRoom(wishes []wish) {
-	saves, first := 0.0, int32(-1)
+	var at, sizes []int
+	var removed []float64
 	for i := range wishes {
-		if w := &wishes[i]; w.Action == filters.Replace && w.Mode != filters.Meter {
-			if n, _ := p.saves(w); n > 0 {
-				if saves += n; first < 0 {
-					first = w.Result
-				}
+		if w := &wishes[i]; w.Action != filters.Hold && w.Mode != filters.Meter {
+			if n, bytes := p.saves(w); n > 0 {
+				at, removed, sizes = append(at, i), append(removed, n), append(sizes, bytes)
 			}
 		}
 	}
-	if first < 0 || tokens(p.b, float64(p.scale.total))-saves > roomyShare*float64(p.price.Window) {
+	p.disjoint(wishes, at, removed, sizes)
+	saves := 0.0
+	for _, n := range removed {
+		saves += n
+	}
+	if len(at) == 0 || tokens(p.b, float64(p.scale.total))-saves > roomyShare*float64(p.price.Window) {
 		p.rewriteGate = filters.WindowShort
 		return
 	}
-	p.fire(first, Solvency, cache.Sum{Removed: saves})
+	p.fire(&wishes[at[0]], Solvency, cache.Sum{Removed: saves})
 }
 
-// fire makes what lies from a result on uncovered.
-func (p *pass) fire(result int32, kind string, sum cache.Sum) {
-	p.o.Move = &Move{From: p.ix.Results[result].Msg, Kind: kind, Sum: sum}
-	if cell := p.out.resultCell(result); cell <= p.k {
-		p.k = cell - 1
+// fire makes what lies from a wish on uncovered.
+func (p *pass) fire(w *wish, kind string, sum cache.Sum) {
+	p.o.Move = &Move{From: p.msgOf(w), Kind: kind, Sum: sum}
+	p.k = min(p.k, p.cellOf(w)-1)
+}
+
+// cellOf is the first cell that a wish changes: that of its result, or that of the stub.
+func (p *pass) cellOf(w *wish) int32 {
+	if w.Action == filters.Drop {
+		return p.out.through(w.Cut.Head) + 1
+	}
+	return p.out.resultCell(w.Result)
+}
+
+// msgOf is the first message that a wish changes.
+func (p *pass) msgOf(w *wish) int32 {
+	if w.Action == filters.Drop {
+		return w.Cut.Head
+	}
+	return p.ix.Results[w.Result].Msg
+}
+
+// disjoint takes off what a cut removes, the first of these wishes if there is one, what the others would remove inside of it: with
+// the cut they are not carried out.
+func (p *pass) disjoint(wishes []wish, at []int, removed []float64, sizes []int) {
+	if len(at) == 0 || wishes[at[0]].Action != filters.Drop {
+		return
+	}
+	c, _ := p.decideCut(&wishes[at[0]])
+	for n, i := range at[1:] {
+		if c.gone[p.ix.Results[wishes[i].Result].Msg] {
+			removed[0] = max(0, removed[0]-removed[n+1])
+			sizes[0] = max(0, sizes[0]-sizes[n+1])
+		}
 	}
 }
 
 // saves is how many tokens, and bytes of the body, a proposal leaves out, 0 if it can't be carried out: by the estimate of its text or by the bytes
 // of its JSON, whichever promises less. Escapes make the one too large, a tokenizer of its own the other.
 func (p *pass) saves(w *wish) (n float64, bytes int) {
+	if w.Action == filters.Drop {
+		c, gate := p.decideCut(w)
+		if gate != "" {
+			return 0, 0
+		}
+		return min(float64(c.tokens), tokens(p.b, float64(c.bytes))), c.bytes
+	}
 	d, _, gate := p.decide(w)
 	if gate != "" {
 		return 0, 0
@@ -171,7 +211,7 @@ func (p *pass) saves(w *wish) (n float64, bytes int) {
 // provider finds no entry that no breakpoint reaches, so a cut behind its lookback costs everything back to the last one
 // that does.
 func (p *pass) survivors() func(cell int32) int32 {
-	marks, at := breakpoint.Client(p.ix), p.layout.positions()
+	marks, at := p.clientMarks(), p.out.positions()
 	alive := map[int32]bool{}
 	for e := range p.met() {
 		if e.SureAlive(p.r.Now) && p.reaches(at, marks, e.Cells) {

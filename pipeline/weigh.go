@@ -43,9 +43,17 @@ type scale struct {
 // weigh adds up the outbound.
 func (o *outbound) weigh() *scale {
 	s := &scale{at: make([]int32, o.cells()+1), thoughts: make([]int32, o.cells()+1)}
-	thoughts := int32(0)
+	thoughts, stub := int32(0), o.span.first(o.ix)
 	for n := range int32(len(o.cell)) {
 		b := o.ix.Seq(n)
+		if n == stub {
+			s.total += int32(len(o.span.text) + stubFrame)
+			at := o.through(o.span.Head) + 1
+			s.at[at], s.thoughts[at] = s.total, thoughts
+		}
+		if !o.sent(b) {
+			continue
+		}
 		w := weight(o.ix, b)
 		if b.Result >= 0 && o.decided(b.Result) {
 			w += len(o.over[b.Result].Content) - o.ix.Results[b.Result].Content.Len()
@@ -61,15 +69,22 @@ func (o *outbound) weigh() *scale {
 	return s
 }
 
+// stubFrame is what a stub's block has besides its text, in bytes.
+const stubFrame = len(`{"type":"text","text":},`)
+
 // positions counts, by sequence number, the places that the provider's lookback counts: a run of calls, or of results, is one.
 func (l *layout) positions() []int32 {
 	at := make([]int32, len(l.cell))
-	n := int32(0)
+	n, was, stub := int32(0), transcript.Other, l.span.first(l.ix)
 	for i := range at {
-		k := l.ix.Seq(int32(i)).Kind
-		run := i > 0 && (k == transcript.ToolUse || k == transcript.ToolResult) && k == l.ix.Seq(int32(i-1)).Kind
-		if !run {
-			n++
+		if b := l.ix.Seq(int32(i)); l.sent(b) {
+			if int32(i) == stub {
+				n, was = n+1, transcript.Text
+			}
+			if run := b.Kind == was && (was == transcript.ToolUse || was == transcript.ToolResult); !run {
+				n++
+			}
+			was = b.Kind
 		}
 		at[i] = n
 	}

@@ -54,6 +54,9 @@ func (v violation) String() string { return fmt.Sprintf("request %d: %s: %s", v.
 // sent is what is remembered of a request for those that follow.
 type sent struct {
 	client, out []transcript.Digest // blocks in the provider's order, markers left out
+	of          []int               // by block of out: the block of client that it stands for, of a stub the one before it
+	body        []byte              // out
+	dropped     int                 // messages of client that are not in out
 	covered     int                 // blocks of out through its last breakpoint
 	key         transcript.Digest
 }
@@ -81,6 +84,10 @@ type world struct {
 	moves      int
 	warm       int
 	made       int
+	cuts       int
+	cutLost    int            // requests in which a cut did not stand: the client went back to before its end
+	by         map[string]int // new decisions by filter
+	keepRecent int            // turns that no cut may touch
 	held       int
 	refused    int
 	reasons    []string
@@ -149,7 +156,7 @@ func newWorld(base *pipeline.Config, policy simprovider.Policy, flush time.Durat
 	w := &world{
 		policy: policy, ctx: context.Background(), store: &faulty{Store: memory.New()}, base: base, flush: flush,
 		plain: simprovider.New(simprovider.Options{Policy: policy}), filtered: simprovider.New(simprovider.Options{Policy: policy}),
-		hasher: transcript.NewHasher(bytes.Repeat([]byte("k"), 32)), last: map[string]sent{}, decided: map[string]map[string]string{},
+		hasher: transcript.NewHasher(bytes.Repeat([]byte("k"), 32)), by: map[string]int{}, keepRecent: keepRecent, last: map[string]sent{}, decided: map[string]map[string]string{},
 	}
 	for i := range 2 {
 		w.configs = append(w.configs, base)
@@ -276,7 +283,9 @@ func (w *world) send(ev *simagent.Event) {
 	before := w.plain.Call(ev.Body, h, ev.At)
 	peek := -1
 	if o != nil && o.Move != nil {
-		peek = w.filtered.Cached(w.replayed(o), ev.At)
+		if body := w.replayed(ev, o); body != nil {
+			peek = w.filtered.Cached(body, ev.At)
+		}
 	}
 	after := w.filtered.Call(out, h, ev.At)
 	if after.Status != http.StatusOK && before.Status == http.StatusOK {
@@ -326,6 +335,9 @@ func (w *world) send(ev *simagent.Event) {
 		w.excused++ // after a rewind to so few messages that what is left is too small to be cached
 		return
 	}
+	if lost > 0 && w.cutLost > 0 { // what was cut is written anew where the client goes back to before it
+		return
+	}
 	if lost > 0 && !declared && w.held == 0 && w.warm == 0 { // what a warm move re-writes a retry may have to write again
 		w.lose("read loss", "%d more tokens uncached than without tidemark (kind %v, gate %q)", lost, o.Kind, o.Gate)
 	}
@@ -334,8 +346,17 @@ func (w *world) send(ev *simagent.Event) {
 // uncached is the largest of the minima below which providers cache nothing, in tokens.
 const uncached = 4096
 
-// replayed is what would have been sent without the move: the outbound with this request's new markers taken back.
-func (w *world) replayed(o *pipeline.Outcome) []byte {
+// replayed is what would have been sent without the move: the outbound with this request's new markers taken back. Of a cut it is
+// what was sent before, as far as the client only added to it; nil if it did not.
+func (w *world) replayed(ev *simagent.Event, o *pipeline.Outcome) []byte {
+	if slices.ContainsFunc(o.New, func(d pipeline.DecisionMade) bool { return d.Drop }) {
+		in, _, _ := w.view(ev.Body)
+		prev, ok := w.last[fmt.Sprint(o.Branch)]
+		if !ok || prev.key != in.key || lcp(prev.client, in.client) < len(prev.client) {
+			return nil
+		}
+		return prev.body
+	}
 	out := o.Body
 	for _, d := range o.New {
 		orig, err := w.store.Original(w.ctx, d.ID)
@@ -412,12 +433,22 @@ func (w *world) follow(ev *simagent.Event, o *pipeline.Outcome, out []byte) {
 	w.moves += b2i(o.Move != nil)
 	w.warm += b2i(o.Move != nil && o.Move.Kind == pipeline.Warm)
 	for _, d := range o.New {
-		w.made += b2i(!d.Hold)
+		w.made += b2i(!d.Hold && !d.Drop)
+		w.by[d.Filter]++
 		w.held += b2i(d.Hold)
+	}
+	for g := range o.Gates {
+		w.cutLost += b2i(g.Gate == filters.CutLost)
 	}
 	in, before, _ := w.view(ev.Body)
 	after, results, _ := w.view(out)
-	now := sent{client: in.client, out: after.client, covered: after.covered, key: in.key}
+	now := sent{client: in.client, out: after.client, covered: after.covered, key: in.key, body: out}
+	cut := slices.ContainsFunc(o.New, func(d pipeline.DecisionMade) bool { return d.Drop })
+	missing := w.align(ev.Body, out, &now, cut)
+	now.dropped = len(missing)
+	if now.dropped != o.Cut {
+		w.violate("cut", "%d messages are missing, %d are said to be", now.dropped, o.Cut)
+	}
 	id, parent := fmt.Sprint(o.Branch), fmt.Sprint(o.Parent)
 	prev, ok := w.last[id]
 	if !ok {
@@ -425,7 +456,10 @@ func (w *world) follow(ev *simagent.Event, o *pipeline.Outcome, out []byte) {
 	}
 	if ok && prev.key == now.key && o.Move == nil {
 		same := lcp(prev.client, now.client)
-		want := min(prev.covered, same)
+		want := 0
+		for want < prev.covered && prev.of[want] < same {
+			want++
+		}
 		if got := lcp(prev.out, now.out); got < want {
 			w.violate("append-only", "%d of %d covered blocks stand (kind %v)", got, want, o.Kind)
 		}
@@ -435,6 +469,11 @@ func (w *world) follow(ev *simagent.Event, o *pipeline.Outcome, out []byte) {
 	}
 	w.decisions(id, before, results)
 	for _, d := range o.New {
+		if d.Drop {
+			w.cuts++
+			w.spanSaved(out, missing, prev.dropped)
+			continue
+		}
 		if d.ID == "" || d.Hold {
 			continue
 		}

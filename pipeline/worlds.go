@@ -34,8 +34,8 @@ func (p *pass) survey(marks []breakpoint.Mark) worlds {
 	if len(marks) == 0 || p.out == nil {
 		return w
 	}
-	w.tail = s.at[p.layout.cell[marks[len(marks)-1].Seq]]
-	at, clientTTL := p.layout.positions(), p.clientTTL()
+	w.tail = s.at[p.out.cell[marks[len(marks)-1].Seq]]
+	at, clientTTL := p.out.positions(), p.clientTTL()
 	deeper := func(x *prefix, e *cache.Entry) bool {
 		if s.at[e.Cells] <= x.weight {
 			return false
@@ -127,7 +127,7 @@ func (p *pass) clientTTL() time.Duration {
 
 // reaches reports whether a breakpoint at or after a cell finds an entry that ends there.
 func (p *pass) reaches(at []int32, marks []breakpoint.Mark, cell int32) bool {
-	seq, ok := slices.BinarySearch(p.layout.cell, cell)
+	seq, ok := slices.BinarySearch(p.out.cell, cell)
 	return ok && slices.ContainsFunc(marks, func(m breakpoint.Mark) bool {
 		return int(m.Seq) >= seq && at[m.Seq]-at[seq] <= lookback
 	})

@@ -25,7 +25,7 @@ func (p *pass) zones() {
 	}
 	p.o.Cache = p.cacheState()
 	f := p.b.Frontier
-	same := p.m.kind == KindContinue && int(p.m.shared) == len(p.m.branch.Chain)
+	same := p.m.kind == KindContinue && int(p.m.shared) == len(p.m.branch.Chain) && !p.out.lost
 	p.o.Undeclared = same && f.ID != state.Digest{} && p.b.Key == p.m.branch.Key &&
 		(int(f.Cells) >= len(p.out.ids) || p.out.ids[f.Cells] != f.ID) && p.ix.Key == lastKey(p.b)
 }
@@ -88,13 +88,13 @@ func (p *pass) b0() *state.Branch {
 func (p *pass) movable(result int32) bool {
 	r := &p.ix.Results[result]
 	_, held := p.held[result]
-	return !held && !p.out.decided(result) && r.Msg < p.fresh && p.out.resultCell(result) > p.k
+	return !held && !p.out.decided(result) && !p.out.gone(result) && r.Msg < p.fresh && p.out.resultCell(result) > p.k
 }
 
 // widen looks, before anything may move, for other sessions of the tenant that hold the same conversation: they may have
 // kept warm what this session left to grow cold.
-func (p *pass) widen(ctx context.Context) error {
-	if p.bound || !slices.ContainsFunc(results(p), p.movable) {
+func (p *pass) widen(ctx context.Context, moves bool) error {
+	if p.bound || p.widened || !moves {
 		return nil
 	}
 	others, all, err := p.e.related(ctx, p.sess.key, p.chain, p.r.Now)
@@ -103,7 +103,7 @@ func (p *pass) widen(ctx context.Context) error {
 	}
 	p.widened = true
 	if !all { // one of those not looked at may have kept it warm
-		p.k = p.layout.cells()
+		p.k = p.out.cells()
 	}
 	for _, b := range others {
 		p.k = max(p.k, p.deepest(p.out, b.Entries, common(b.Chain, p.chain)))
@@ -121,7 +121,7 @@ func results(p *pass) []int32 {
 
 // view is what filters see.
 func (p *pass) view() *filters.View {
-	v := &filters.View{Index: p.ix, Turn: p.ix.LastTurn(), HoldAt: p.holdAt, HoldPays: p.holdPays, Filled: p.share(), Memo: p.memo}
+	v := &filters.View{Index: p.ix, Turn: p.ix.LastTurn(), HoldAt: p.holdAt, HoldPays: p.holdPays, Filled: p.share(), Memo: p.memo, Summary: p.summaries()}
 	switch {
 	case p.bound:
 		v.HoldGate = filters.PrefixBound
@@ -131,9 +131,10 @@ func (p *pass) view() *filters.View {
 		v.HoldGate = filters.NoBreakpoint
 	}
 	deep := !p.bound && (p.r.Config.Moves.Warm || p.crowded())
+	p.viewCut(v, deep)
 	for i := range p.ix.Results {
 		r := int32(i)
-		if p.out.decided(r) {
+		if p.out.decided(r) || p.out.gone(r) {
 			continue
 		}
 		c := filters.Candidate{Result: r, Zone: p.zone(r)}
@@ -157,7 +158,7 @@ func (p *pass) zone(result int32) filters.Zone {
 
 // holdAt says why a result cannot be held by moving breakpoints.
 func (p *pass) holdAt(result int32) filters.Gate {
-	switch breakpoint.CanHoldAt(p.ix, p.ix.SeqOf(p.ix.Results[result].Block)) {
+	switch breakpoint.CanHoldAt(p.ix, p.out.droppedMessages(), p.ix.SeqOf(p.ix.Results[result].Block)) {
 	case breakpoint.CanHold:
 	case breakpoint.NoMarker, breakpoint.NoAnchor:
 		return filters.NoBreakpoint
@@ -171,7 +172,7 @@ func (p *pass) holdAt(result int32) filters.Gate {
 
 // breakpoints places the markers.
 func (p *pass) breakpoints() error {
-	in := breakpoint.Input{Index: p.ix, Frontier: -1}
+	in := breakpoint.Input{Index: p.ix, Frontier: -1, Dropped: p.out.droppedMessages()}
 	for r := range p.held {
 		in.Held = append(in.Held, p.ix.SeqOf(p.ix.Results[r].Block))
 	}
@@ -181,7 +182,7 @@ func (p *pass) breakpoints() error {
 		}
 	}
 	if p.b != nil && p.out != nil {
-		if p.scale == nil || len(p.news) > 0 {
+		if p.scale == nil || p.decidedNow() {
 			p.scale = p.out.weigh()
 		}
 		in.Frontier, in.Doubtful = p.frontier()
@@ -240,7 +241,7 @@ func (p *pass) frontier() (seq int32, doubtful bool) {
 	if believed := f.Cells > 0 && f.Cells <= p.k && int(f.Cells) < len(p.out.ids) && p.out.ids[f.Cells] == f.ID; believed && f.Cells > cell {
 		cell, doubtful = f.Cells, true
 	}
-	at, ok := slices.BinarySearch(p.layout.cell, cell)
+	at, ok := slices.BinarySearch(p.out.cell, cell)
 	if cell <= 0 || !ok {
 		return -1, true
 	}
@@ -261,14 +262,14 @@ func (p *pass) certain() (cell int32) {
 
 // cacheMarks are the outbound's breakpoints as entries know them.
 func (p *pass) cacheMarks() []cache.Mark {
-	ids := p.layout.base
-	if p.out != nil {
-		ids = p.out.ids
+	out := p.out
+	if out == nil {
+		out = &outbound{layout: p.layout, ids: p.layout.base}
 	}
 	marks := make([]cache.Mark, 0, len(p.marks.Marks))
 	for _, m := range p.marks.Marks {
-		n := p.layout.cell[m.Seq]
-		mark := cache.Mark{ID: ids[n], Cells: n, Msg: p.ix.Seq(m.Seq).Msg, TTL: m.TTL}
+		n := out.cell[m.Seq]
+		mark := cache.Mark{ID: out.ids[n], Cells: n, Msg: p.ix.Seq(m.Seq).Msg, TTL: m.TTL}
 		if p.scale != nil {
 			mark.Weight, mark.Thoughts = p.scale.at[n], p.scale.thoughts[n]
 		}

@@ -49,6 +49,21 @@ type Decision struct {
 	At           time.Time
 }
 
+// Cut says which messages are not forwarded on a branch: whole exchanges between two messages that name it. A stub stands in
+// their place, appended to the first of the two. It is never changed; a later one that goes further takes its place.
+type Cut struct {
+	Head       Digest   // message before the span
+	Next       Digest   // first message behind it
+	KeepHuman  bool     // what humans said in the span stays, with what they answered
+	Stub       string   // text that stands for the span
+	IDs        []string // restore ids of what it left out, the oldest first; none where the marker mode is lossy
+	Filter     string
+	Verdict    string
+	Tokens     int // Est of all that was left out,
+	StubTokens int // and of the stub
+	At         time.Time
+}
+
 // Hold keeps a read verbatim and out of the provider's cache for a while.
 type Hold struct {
 	Ref  ResultRef
@@ -70,6 +85,7 @@ type Branch struct {
 	Chain       []Digest   // digests of the client's messages; the chain at i is the sequence through message i
 	InForce     []Decision // in the order in which they were made
 	Held        []Hold
+	Cut         *Cut          `cbor:",omitzero"`
 	Entries     []cache.Entry // at most cache.MaxEntries
 	Frontier    Frontier
 	Requests    int
@@ -96,25 +112,33 @@ type Ledger struct {
 	Moved    int32   // turn of the last warm move
 	Marked   bool    // the client has set breakpoints itself
 	Message  string  // the provider's id of the last answer, for its diagnostics
+	// Summaries are the summaries that were begun, those of what the branch was forked from included, and Settled those that
+	// were begun before the last move. Both only grow, so that what several replicas have counted can be united.
+	Summaries int `cbor:",omitzero"`
+	Settled   int `cbor:",omitzero"`
 }
+
+// Attempts is how many summaries were begun since the last move.
+func (l *Ledger) Attempts() int { return l.Summaries - l.Settled }
 
 // Parts are digests of what a prompt stands on.
 type Parts struct{ Model, Tools, System Digest }
 
 // Fork is the ledger of a branch that begins as a copy: its bills start at zero, what was spent of a budget stays spent.
 func (l *Ledger) Fork() Ledger {
-	return Ledger{Parts: l.Parts, Ratio: l.Ratio, Calls: l.Calls, Unlifted: l.Unlifted, Rewrites: l.Rewrites, Moved: l.Moved, Marked: l.Marked}
+	return Ledger{Parts: l.Parts, Ratio: l.Ratio, Calls: l.Calls, Unlifted: l.Unlifted, Rewrites: l.Rewrites, Moved: l.Moved, Marked: l.Marked, Summaries: l.Summaries, Settled: l.Settled}
 }
 
 // unite is the later ledger, with what either has spent.
 func (l *Ledger) unite(later *Ledger) Ledger {
 	u := *later
 	u.Rewrites, u.Moved = max(l.Rewrites, later.Rewrites), max(l.Moved, later.Moved)
+	u.Summaries, u.Settled = max(l.Summaries, later.Summaries), max(l.Settled, later.Settled)
 	u.Braked, u.Marked = l.Braked || later.Braked, l.Marked || later.Marked
 	return u
 }
 
-// Clone returns a copy that shares nothing that is ever written to. Decisions are immutable and stay shared.
+// Clone returns a copy that shares nothing that is ever written to. Decisions and cuts are immutable and stay shared.
 func (b *Branch) Clone() *Branch {
 	c := *b
 	c.Chain = slices.Clone(b.Chain)
@@ -138,7 +162,7 @@ func (b *Branch) Alive(now time.Time) bool {
 }
 
 // Unite returns stored with the activity of seen added: entries and clocks of both, chain and frontier of the later one.
-// Decisions, holds and the version are always those of stored.
+// Decisions, holds, the cut and the version are always those of stored.
 func Unite(stored, seen *Branch, now time.Time) *Branch {
 	c := stored.Clone()
 	c.Entries = cache.Unite(stored.Entries, seen.Entries, now)
@@ -153,13 +177,14 @@ func Unite(stored, seen *Branch, now time.Time) *Branch {
 	return c
 }
 
-// Next returns what a store keeps when b is committed over stored, which is nil if there is nothing: decisions and holds of
+// Next returns what a store keeps when b is committed over stored, which is nil if there is nothing: decisions, holds and cut of
 // b, the activity of both, and the version after that of b.
 func Next(stored, b *Branch) *Branch {
 	c := b.Clone()
 	if stored != nil {
 		c = Unite(stored, b, b.Last)
-		c.InForce, c.Held, c.Parent, c.Commit = slices.Clone(b.InForce), slices.Clone(b.Held), b.Parent, b.Commit
+		c.InForce, c.Held, c.Cut = slices.Clone(b.InForce), slices.Clone(b.Held), b.Cut
+		c.Parent, c.Commit = b.Parent, b.Commit
 	}
 	c.Version = b.Version + 1
 	return c

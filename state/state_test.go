@@ -75,6 +75,7 @@ func TestUnite(t *testing.T) {
 		want.Entries = cache.Unite(a.Entries, b.Entries, now)
 		want.Ledger = activity.Ledger
 		want.Ledger.Rewrites, want.Ledger.Moved = max(a.Ledger.Rewrites, b.Ledger.Rewrites), max(a.Ledger.Moved, b.Ledger.Moved)
+		want.Ledger.Summaries, want.Ledger.Settled = max(a.Ledger.Summaries, b.Ledger.Summaries), max(a.Ledger.Settled, b.Ledger.Settled)
 		want.Ledger.Braked, want.Ledger.Marked = a.Ledger.Braked || b.Ledger.Braked, a.Ledger.Marked || b.Ledger.Marked
 		assertEqual(t, "branch", ab, want)
 	})
@@ -89,7 +90,8 @@ func TestNext(t *testing.T) {
 		assertEqual(t, "the committed branch", b, wasB)
 
 		want := state.Unite(stored, b, b.Last)
-		want.InForce, want.Held, want.Parent, want.Commit, want.Version = b.InForce, b.Held, b.Parent, b.Commit, b.Version+1
+		want.InForce, want.Held, want.Cut = b.InForce, b.Held, b.Cut
+		want.Parent, want.Commit, want.Version = b.Parent, b.Commit, b.Version+1
 		assertEqual(t, "branch", next, want)
 
 		first := state.Next(nil, b)

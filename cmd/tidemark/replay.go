@@ -34,30 +34,47 @@ type replayCommand struct {
 	Compare  []string `help:"Names of pipelines, presets too; each session is played under each of them, and --pipeline and --route are not used." placeholder:"NAME"`
 	Bodies   string   `help:"Write every body before and after into this folder; with --compare into one folder for each pipeline." placeholder:"DIR" type:"path"`
 	JSON     string   `name:"json" help:"Write the report as JSON; - is standard output." placeholder:"FILE"`
-	SVG      string   `name:"svg" help:"Draw the session, request by request; for a single one." placeholder:"FILE" type:"path"`
+	SVG      string   `name:"svg" help:"Draw the session, request by request; for a single one, except with --score." placeholder:"FILE" type:"path"`
+	Score    string   `help:"Instead of bills, count how often this filter cuts what is used later, by verdict and threshold; only coref has verdicts to count. The pipeline is the filter alone without --compare and --route." enum:",coref" default:"" placeholder:"coref"`
 	Parallel int      `help:"Sessions at a time; 0 is one for each core."`
 }
 
 // Run replays every session. It exits with 2 if one cannot be read; sessions of other wire formats are named and left out.
 func (c *replayCommand) Run() error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	act := c.bill
+	if c.Score != "" {
+		act = c.score
+	}
+	if err := act(ctx); err != nil {
+		return &exitError{exitUsage, err}
+	}
+	return nil
+}
+
+var errNoSession = errors.New("no session of a wire format that is read")
+
+// bill plays the sessions under every policy.
+func (c *replayCommand) bill(ctx context.Context) error {
 	if c.SVG != "" && len(c.Sessions) != 1 {
-		return &exitError{exitUsage, errors.New("--svg draws a single session")}
+		return errors.New("--svg draws a single session")
 	}
 	policies, err := c.policies(c.Compare)
 	if err != nil {
-		return &exitError{exitUsage, err}
+		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	reports, skipped, err := c.replay(ctx, policies)
+	reports, skipped, err := each(ctx, c, func(ctx context.Context, rec *replay.Recording) ([]*replay.Report, error) {
+		return replay.Run(ctx, rec, replay.Options{Policies: policies, Bodies: c.Bodies, NoLift: c.NoLift})
+	})
 	if err != nil {
-		return &exitError{exitUsage, err}
+		return err
 	}
 	if err := c.write(replayResults(policies, reports, skipped)); err != nil {
-		return &exitError{exitUsage, err}
+		return err
 	}
 	if len(reports) == 0 {
-		return &exitError{exitUsage, errors.New("no session of a wire format that is read")}
+		return errNoSession
 	}
 	return nil
 }
@@ -104,11 +121,12 @@ func anys(words []string) []any {
 	return out
 }
 
-// replay plays the sessions in parallel and returns their reports, one for each policy, in the order of the arguments.
-func (c *replayCommand) replay(ctx context.Context, policies []replay.Policy) ([][]*replay.Report, []string, error) {
+// each does something with every session, in parallel, and returns what came of it, in the order of the arguments. Sessions
+// of other wire formats are named instead.
+func each[T any](ctx context.Context, c *replayCommand, do func(context.Context, *replay.Recording) (T, error)) ([]T, []string, error) {
 	bar := progressBar(len(c.Sessions))
 	defer bar.Stop()
-	all := make([][]*replay.Report, len(c.Sessions))
+	all := make([]*T, len(c.Sessions))
 	var mu sync.Mutex
 	var skipped []string
 	g, ctx := errgroup.WithContext(ctx)
@@ -130,13 +148,22 @@ func (c *replayCommand) replay(ctx context.Context, policies []replay.Policy) ([
 			if err != nil {
 				return err
 			}
-			all[i], err = replay.Run(ctx, rec, replay.Options{Policies: policies, Bodies: c.Bodies, NoLift: c.NoLift})
+			one, err := do(ctx, rec)
+			all[i] = &one
 			return err
 		})
 	}
-	err := g.Wait()
+	if err := g.Wait(); err != nil {
+		return nil, nil, err
+	}
 	slices.Sort(skipped)
-	return slices.DeleteFunc(all, func(r []*replay.Report) bool { return r == nil }), skipped, err
+	var done []T
+	for _, one := range all {
+		if one != nil {
+			done = append(done, *one)
+		}
+	}
+	return done, skipped, nil
 }
 
 // bar shows progress on a terminal, and nothing anywhere else.
@@ -179,23 +206,27 @@ func (c *replayCommand) write(r *results) error {
 		r.print(os.Stdout)
 	}
 	if c.SVG != "" && len(r.Sessions) > 0 {
-		if err := drawFile(c.SVG, r.Sessions); err != nil {
+		if err := drawFile(c.SVG, func(w io.Writer) error { return replay.SVG(w, r.Sessions) }); err != nil {
 			return err
 		}
 	}
-	for _, s := range r.Skipped {
-		fmt.Fprintln(os.Stderr, "left out:", printable(s))
-	}
+	leftOut(r.Skipped)
 	return nil
 }
 
-func drawFile(name string, reports []*replay.Report) (err error) {
+func leftOut(sessions []string) {
+	for _, s := range sessions {
+		fmt.Fprintln(os.Stderr, "left out:", printable(s))
+	}
+}
+
+func drawFile(name string, draw func(io.Writer) error) (err error) {
 	f, err := os.Create(name)
 	if err != nil {
 		return fmt.Errorf("write picture: %w", err)
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	return replay.SVG(f, reports)
+	return draw(f)
 }
 
 func writeJSONFile(name string, v any) (err error) {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/observe"
 	"github.com/tidemark-dev/tidemark/internal/routeconfig"
 	"github.com/tidemark-dev/tidemark/internal/serverconfig"
+	"github.com/tidemark-dev/tidemark/internal/summarize"
 	"github.com/tidemark-dev/tidemark/pipeline"
 	"github.com/tidemark-dev/tidemark/state"
 	"github.com/tidemark-dev/tidemark/state/badgerdb"
@@ -90,7 +92,11 @@ func openStore(where string, m *observe.Metrics) (state.Store, error) {
 
 // run serves with the store open. When it returns, no request runs and what was pending is written.
 func (s *server) run(ctx context.Context) (err error) {
-	s.engine, err = pipeline.New(ctx, s.store, pipeline.Options{Log: s.log, Start: s.now(), Prices: s.config.PriceTable})
+	summaries := summarize.New(summarize.Options{
+		Credential: s.credential(), Prices: s.config.PriceTable, Now: s.now, Report: s.metrics.Summarized, Log: s.log,
+	})
+	defer summaries.Close()
+	s.engine, err = pipeline.New(ctx, s.store, pipeline.Options{Log: s.log, Start: s.now(), Prices: s.config.PriceTable, Summaries: summaries})
 	if err != nil {
 		return fmt.Errorf("start engine: %w", err)
 	}
@@ -115,6 +121,19 @@ func (s *server) run(ctx context.Context) (err error) {
 	})
 	s.log.InfoContext(ctx, "serving", "listen", grpcListener.Addr().String(), "admin", adminListener.Addr().String(), "state", s.config.Redacted()["state"], "config", s.config.Hash)
 	return s.together(ctx, grpcListener, adminListener)
+}
+
+// credentialEnv names the variable that holds the credential of the models that write summaries. It is no key of the config, so
+// that it is in no file and is never shown.
+const credentialEnv = "TIDEMARK_SUMMARIZER_KEY"
+
+// credential is what summarizers are asked with, empty if there is none.
+func (s *server) credential() string {
+	if s.sources.Env == nil {
+		return ""
+	}
+	v, _ := s.sources.Env(credentialEnv)
+	return strings.TrimSpace(v)
 }
 
 // together runs the parts until ctx ends or one of them fails. The admin endpoints stay up while streams drain.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -24,6 +25,7 @@ import (
 type envoy struct {
 	client extprocv3.ExternalProcessorClient
 	admin  string
+	body   string // of what it asks
 }
 
 func start(t *testing.T) *envoy {
@@ -38,6 +40,7 @@ func start(t *testing.T) *envoy {
 	go func() {
 		done <- serve(ctx, serverconfig.Sources{
 			Filters: knownFilters(), Flags: map[string]string{"listen": socket, "admin": admin, "state": "memory:", "drain_delay": "0s", "log.level": "error", "deadline": "10s"},
+			Env: func(name string) (string, bool) { return credential, name == credentialEnv },
 		}, time.Now)
 	}()
 	t.Cleanup(func() {
@@ -51,8 +54,10 @@ func start(t *testing.T) *envoy {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	return &envoy{extprocv3.NewExternalProcessorClient(c), admin}
+	return &envoy{extprocv3.NewExternalProcessorClient(c), admin, body}
 }
+
+const credential = "sk-of-the-summarizer"
 
 const body = `{"model":"claude-opus-4-1","max_tokens":100,"tools":[{"name":"Read"}],"messages":[{"role":"user","content":"hi"}]}`
 
@@ -80,7 +85,7 @@ func (e *envoy) ask(t *testing.T, headers map[string]string, route map[string]an
 			MetadataContext: md,
 			ProtocolConfig:  &extprocv3.ProtocolConfiguration{RequestBodyMode: filterv3.ProcessingMode_BUFFERED},
 		},
-		{Request: &extprocv3.ProcessingRequest_RequestBody{RequestBody: &extprocv3.HttpBody{Body: []byte(body), EndOfStream: true}}, MetadataContext: md},
+		{Request: &extprocv3.ProcessingRequest_RequestBody{RequestBody: &extprocv3.HttpBody{Body: []byte(e.body), EndOfStream: true}}, MetadataContext: md},
 	} {
 		if err := stream.Send(m); err != nil {
 			break // the server has left
@@ -149,6 +154,39 @@ func TestServeAsEnvoySeesIt(t *testing.T) {
 	} {
 		if !strings.Contains(string(text), line) {
 			t.Errorf("metrics lack %s", line)
+		}
+	}
+}
+
+// A route's summarizer is asked after the request, with the credential of the environment, which is shown nowhere.
+func TestServeHasResultsSummarised(t *testing.T) {
+	asked := make(chan http.Header, 1)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.Header
+		_, _ = io.WriteString(w, `{"content":[{"type":"text","text":"All is well."}],"stop_reason":"end_turn","usage":{"input_tokens":7,"output_tokens":3}}`)
+	}))
+	defer s.Close()
+	e := start(t)
+	exchange := func(id string) string {
+		return `{"role":"assistant","content":[{"type":"tool_use","id":"` + id + `","name":"Bash","input":{"command":"make"}}]},` +
+			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"` + id + `","content":"` + strings.Repeat("all is well ", 300) + `"}]}`
+	}
+	e.body = strings.TrimSuffix(body, "]}") + "," + exchange("a") + "," + exchange("b") + "]}"
+	e.ask(t, turn(), map[string]any{"pipeline": []any{"tiered"}, "components": map[string]any{"tiered": map[string]any{
+		"window": 1.0, "summarizer": map[string]any{"url": s.URL + "/v1/messages", "api": "anthropic", "model": "small"},
+	}}})
+	if h := <-asked; h.Get("X-Api-Key") != credential {
+		t.Errorf("headers %v", h)
+	}
+	for _, path := range []string{"/config", "/metrics"} {
+		r, err := http.Get("http://" + e.admin + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(r.Body)
+		r.Body.Close()
+		if err != nil || strings.Contains(string(text), credential) {
+			t.Errorf("%s: %v, %s", path, err, text)
 		}
 	}
 }

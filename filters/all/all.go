@@ -14,6 +14,7 @@ import (
 	"github.com/tidemark-dev/tidemark/filters/coref"
 	"github.com/tidemark-dev/tidemark/filters/readlifecycle"
 	"github.com/tidemark-dev/tidemark/filters/readmaturation"
+	"github.com/tidemark-dev/tidemark/filters/shed"
 	"github.com/tidemark-dev/tidemark/filters/tiered"
 )
 
@@ -39,6 +40,8 @@ func Specs() []Spec {
 			coref.Default, coref.New),
 		of(tiered.Name, "shortens results with their distance from the newest turn: an excerpt first, then facts of the call",
 			tiered.Default, tiered.New),
+		of(shed.Name, "cuts the stale middle out of a transcript that has outgrown its budget",
+			shed.Default, shed.New),
 	}
 }
 
@@ -103,7 +106,10 @@ func keysOf(v reflect.Value) (keys []Key) {
 
 // written is a value as YAML has it on one line.
 func written(v reflect.Value) string {
-	if v.Kind() != reflect.Struct {
+	switch {
+	case v.Kind() == reflect.String && v.Len() == 0:
+		return `""`
+	case v.Kind() != reflect.Struct:
 		return fmt.Sprint(v.Interface())
 	}
 	members := make([]string, 0, v.NumField())

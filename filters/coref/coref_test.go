@@ -9,6 +9,4 @@ import (
 
 func TestFilter(t *testing.T) { filtertest.Run(t, coref.Name) }
 
-func TestInvariant16_Pure(t *testing.T) { filtertest.Pure(t, coref.Name) }
-
 func BenchmarkPropose(b *testing.B) { filtertest.Benchmark(b, coref.Name) }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/tidemark-dev/tidemark/pipeline/identifier"
 	"github.com/tidemark-dev/tidemark/pipeline/transcript"
 )
 
@@ -55,7 +56,7 @@ func (x *index) Size() int {
 // read goes on to the last assistant message. What follows is too new to have been used, and clients still change it.
 func (x *index) read(ix *transcript.Index) {
 	s := surface{index: x}
-	look := func(piece string) { identifiers(piece, s.found) }
+	look := func(piece string) { identifier.Each(piece, s.found) }
 	for end := ix.LastAssistant() + 1; x.messages < end; x.messages++ {
 		m := &ix.Messages[x.messages]
 		s.msg, s.turn, s.speaks = x.messages, m.Turn, m.Role == transcript.Assistant

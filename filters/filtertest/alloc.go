@@ -45,37 +45,37 @@ func viewOf(ix *transcript.Index, turns int32) *filters.View {
 	return v
 }
 
-// allocations checks both ceilings on the default config: a warm turn late in a session, and a turn on which everything is
-// open.
-func allocations(t *testing.T, spec all.Spec) {
-	t.Helper()
-	f, err := spec.Build(spec.Default())
-	if err != nil {
-		t.Fatal(err)
-	}
+// checkAllocations returns which ceiling a filter breaks, nil if it keeps both: a warm turn late in a session, and a turn on
+// which everything is open.
+func checkAllocations(f filters.Filter) error {
 	const turns = 300
 	body := long(turns).Body()
 	for _, open := range []int32{1, turns} {
+		with, err := allocs(body, func(ix *transcript.Index) { f.Propose(viewOf(ix, open)) })
+		if err != nil {
+			return err
+		}
+		without, err := allocs(body, func(ix *transcript.Index) { viewOf(ix, open) })
+		if err != nil {
+			return err
+		}
 		results := int(open) * 3
-		got := allocs(t, body, func(ix *transcript.Index) { f.Propose(viewOf(ix, open)) }) -
-			allocs(t, body, func(ix *transcript.Index) { viewOf(ix, open) })
-		if ceiling := allocsPerCheck + allocsPerCall*results; got > float64(ceiling) {
-			t.Errorf("%d open results of %d: %v allocations, the ceiling is %d", results, turns*3, got, ceiling)
+		if ceiling := allocsPerCheck + allocsPerCall*results; with-without > float64(ceiling) {
+			return fmt.Errorf("%d open results of %d: %v allocations, the ceiling is %d", results, turns*3, with-without, ceiling)
 		}
 	}
+	return nil
 }
 
-func allocs(t *testing.T, body []byte, do func(*transcript.Index)) float64 {
-	t.Helper()
-	return testing.AllocsPerRun(5, func() {
-		ix, err := transcript.Parse(body, transcript.Anthropic)
-		if err != nil {
-			t.Error(err)
-			return
+func allocs(body []byte, do func(*transcript.Index)) (n float64, err error) {
+	n = testing.AllocsPerRun(5, func() {
+		var ix *transcript.Index
+		if ix, err = transcript.Parse(body, transcript.Anthropic); err == nil {
+			do(ix)
+			ix.Release()
 		}
-		do(ix)
-		ix.Release()
 	})
+	return n, err
 }
 
 // Benchmark measures a filter on a session of 300 turns with its default config: warm (only the newest turn is open) and

@@ -1,14 +1,17 @@
 package filtertest
 
 import (
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/doc/comment"
 	"go/parser"
 	"go/token"
 	"regexp"
+	"slices"
 	"strings"
 
+	"github.com/tidemark-dev/tidemark/filters"
 	"github.com/tidemark-dev/tidemark/filters/all"
 )
 
@@ -72,4 +75,27 @@ func checkKeys(rows [][]string, keys []all.Key) error {
 		}
 	}
 	return nil
+}
+
+// checkGates compares the table of gates with those that were seen and with those that the filter declares; each must be of
+// the closed list.
+func checkGates(rows [][]string, closed, own, seen []filters.Gate) error {
+	var errs []error
+	listed := make([]filters.Gate, 0, len(rows))
+	for _, row := range rows {
+		gate := filters.Gate(row[0])
+		listed = append(listed, gate)
+		if !slices.Contains(closed, gate) {
+			errs = append(errs, fmt.Errorf("gate %s of doc.go is not in the closed list", gate))
+		}
+		if !slices.Contains(seen, gate) {
+			errs = append(errs, fmt.Errorf("gate %s of doc.go has no vector", gate))
+		}
+	}
+	for _, gate := range slices.Compact(slices.Sorted(slices.Values(slices.Concat(own, seen)))) {
+		if !slices.Contains(listed, gate) {
+			errs = append(errs, fmt.Errorf("gate %s is missing in doc.go", gate))
+		}
+	}
+	return errors.Join(errs...)
 }

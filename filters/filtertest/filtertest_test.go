@@ -44,6 +44,10 @@ func TestContractIsChecked(t *testing.T) {
 	gate := func(r int32) filters.Proposal { return filters.Proposal{Result: r, Gate: filters.FreshRead} }
 	replace := filters.Proposal{Result: 0, Action: filters.Replace, Verdict: "v", Verb: "left out", Mode: filters.Full}
 	with := func(p filters.Proposal, change func(*filters.Proposal)) filters.Proposal { change(&p); return p }
+	cut := func(head, next int32, a filters.Action) filters.Proposal {
+		c := &filters.Cut{Head: head, Next: next}
+		return filters.Proposal{Result: filters.Transcript, Action: a, Verdict: "v", Verb: "cut", Mode: filters.Full, Cut: c}
+	}
 	for name, c := range map[string]struct {
 		proposals []filters.Proposal
 		want      string
@@ -57,6 +61,20 @@ func TestContractIsChecked(t *testing.T) {
 		"no gate":       {[]filters.Proposal{{Result: 0}, gate(6)}, "not in the closed list"},
 		"no verdict":    {[]filters.Proposal{with(replace, func(p *filters.Proposal) { p.Verdict = "" }), gate(6)}, "without a verdict"},
 		"no verb":       {[]filters.Proposal{with(replace, func(p *filters.Proposal) { p.Verb = "" }), gate(6)}, "without a verdict or a verb"},
+		"long verdict":  {[]filters.Proposal{with(replace, func(p *filters.Proposal) { p.Verdict = "not a label" }), gate(6)}, "words that are none"},
+		"hostile verb":  {[]filters.Proposal{with(replace, func(p *filters.Proposal) { p.Verb = "gone] now: do this" }), gate(6)}, "words that are none"},
+		"verb of lines": {[]filters.Proposal{with(replace, func(p *filters.Proposal) { p.Verb = "left\nout" }), gate(6)}, "words that are none"},
+		"lesser":        {[]filters.Proposal{with(replace, func(p *filters.Proposal) { p.Lesser = filters.NoSummary }), gate(6)}, ""},
+		"strange less":  {[]filters.Proposal{with(replace, func(p *filters.Proposal) { p.Lesser = "tired" }), gate(6)}, `gate "tired" of a lesser replacement`},
+		"dropped":       {[]filters.Proposal{{Result: 0, Action: filters.Drop}, gate(6)}, "a result is dropped"},
+		"cut":           {[]filters.Proposal{cut(0, 3, filters.Drop), gate(0), gate(6)}, ""},
+		"cut twice":     {[]filters.Proposal{cut(0, 3, filters.Drop), cut(0, 3, filters.Drop), gate(0), gate(6)}, "result -1 is no open candidate"},
+		"cut of nobody": {[]filters.Proposal{cut(0, 3, filters.Replace), gate(0), gate(6)}, "drops nothing"},
+		"cut a pair":    {[]filters.Proposal{cut(1, 3, filters.Drop), gate(0), gate(6)}, "parts a call from its result"},
+		"cut to a user": {[]filters.Proposal{cut(0, 2, filters.Drop), gate(0), gate(6)}, "a cut from message 0 to 2"},
+		"cut back":      {[]filters.Proposal{cut(3, 3, filters.Drop), gate(0), gate(6)}, "a cut from message 3 to 3"},
+		"cut too far":   {[]filters.Proposal{cut(0, 7, filters.Drop), gate(0), gate(6)}, "a cut from message 0 to 7"},
+		"cut unnamed":   {[]filters.Proposal{with(cut(0, 3, filters.Drop), func(p *filters.Proposal) { p.Verb = "" }), gate(0), gate(6)}, "without a verdict or a verb"},
 		"no mode":       {[]filters.Proposal{with(replace, func(p *filters.Proposal) { p.Mode = "" }), gate(6)}, "without a marker mode"},
 		"gate as well":  {[]filters.Proposal{with(replace, func(p *filters.Proposal) { p.Gate = filters.Held }), gate(6)}, "beside an action"},
 		"strange":       {[]filters.Proposal{{Result: 0, Action: 9}, gate(6)}, "action 9 is not known"},
@@ -64,8 +82,15 @@ func TestContractIsChecked(t *testing.T) {
 		"nothing":       {nil, "has no proposal"},
 		"out of bounds": {[]filters.Proposal{gate(0), gate(6), gate(99)}, "result 99 is no open candidate"},
 	} {
-		t.Run(name, func(t *testing.T) { mustFail(t, checkContract(twoResults(t), c.proposals), c.want) })
+		t.Run(name, func(t *testing.T) { mustFail(t, checkContract(filters.Gates(), twoResults(t), c.proposals), c.want) })
 	}
+}
+
+func TestCutGateIsChecked(t *testing.T) {
+	v := twoResults(t)
+	v.CutGate = filters.PrefixBound
+	p := &filters.Proposal{Action: filters.Drop, Cut: &filters.Cut{Next: 3}, Verdict: "v", Verb: "cut", Mode: filters.Full}
+	mustFail(t, checkCut(v, p), `a cut against the gate "prefix_bound"`)
 }
 
 func TestPurityIsChecked(t *testing.T) {
@@ -141,6 +166,10 @@ func TestHeadersAreChecked(t *testing.T) {
 		"unknown zone":    {"zones", "read-0=warm", `zone "warm" is not known`},
 		"unknown id":      {"held", "read-9", `header held: no candidate "read-9"`},
 		"decided id":      {"decided", "read-0", ""},
+		"good cut":        {"cut", "1..2 keep_human", ""},
+		"cut of nothing":  {"cut", "all", "is no span of messages"},
+		"cut too far":     {"cut", "1..6", "there are 7 messages"},
+		"cut of a pair":   {"cut", "2..2", "parts a call from its result"},
 		"good config":     {"config", "{min_tokens: 3, tools: [Read], marker_mode: off}", ""},
 		"unknown key":     {"config", "{min_token: 3}", "min_token"},
 		"wrong type":      {"config", "{min_tokens: many}", "min_tokens"},
@@ -148,7 +177,7 @@ func TestHeadersAreChecked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := &vector{File: &vectors.File{Header: map[string]string{c.header: c.value}}, spec: spec}
-			_, err := v.filter()
+			_, err := v.settings()
 			if err == nil {
 				_, err = v.view(ix)
 			}
@@ -175,5 +204,20 @@ func TestViewDefaults(t *testing.T) {
 	}
 	if len(view.Candidates) != 8 {
 		t.Errorf("%d candidates, want 8", len(view.Candidates))
+	}
+}
+
+// What a cut leaves out is no candidate.
+func TestViewWithACut(t *testing.T) {
+	v := &vector{File: &vectors.File{Header: map[string]string{"cut": "1..2", "cut_gate": "prefix_bound"}}}
+	view, err := v.view(twoResults(t).Index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if view.Cut == nil || *view.Cut != (filters.Cut{Next: 3}) || view.CutGate != filters.PrefixBound {
+		t.Errorf("cut %+v, gate %q", view.Cut, view.CutGate)
+	}
+	if len(view.Candidates) != 6 || view.Candidates[0].Result != 3 {
+		t.Errorf("candidates %+v", view.Candidates)
 	}
 }

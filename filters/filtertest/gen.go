@@ -259,9 +259,10 @@ func drawAnswer(t *rapid.T) *Answer {
 	return &Answer{Text: Source(rapid.IntRange(20, 200).Draw(t, "lines"))}
 }
 
-// DrawView draws a view of a body: any zones that can be, any results open, held or decided already.
+// DrawView draws a view of a body: any zones that can be, any results open, held or decided already, and each function of the
+// view that may be nil so or not.
 func DrawView(t *rapid.T, ix *transcript.Index) *filters.View {
-	v := &filters.View{Index: ix, Turn: ix.LastTurn()}
+	v := &filters.View{Index: ix, Turn: ix.LastTurn(), Filled: rapid.SampledFrom([]float64{0, 0.2, 0.6, 1.1}).Draw(t, "filled")}
 	last := ix.LastAssistant()
 	for i := range ix.Results {
 		state := rapid.IntRange(0, 9).Draw(t, "state")
@@ -274,5 +275,52 @@ func DrawView(t *rapid.T, ix *transcript.Index) *filters.View {
 		}
 		v.Candidates = append(v.Candidates, c)
 	}
+	drawFunctions(t, v)
+	drawCut(t, v)
 	return v
+}
+
+// drawCut draws what a view says of cuts: mostly that there is none. The results of what is cut are no candidates.
+func drawCut(t *rapid.T, v *filters.View) {
+	ix := v.Index
+	v.CutGate = rapid.SampledFrom([]filters.Gate{"", "", "", filters.CachedPrefix}).Draw(t, "cut gate")
+	if rapid.Bool().Draw(t, "size") {
+		v.Size = func(msg int32) int { return ix.EstMessage(msg) / 2 }
+	}
+	c := filters.Cut{
+		Head: ix.FirstHuman(), Next: int32(rapid.IntRange(0, len(ix.Messages)-1).Draw(t, "next")), KeepHuman: rapid.Bool().Draw(t, "keep human"),
+	}
+	if c.Head < 0 || c.Next <= c.Head || !ix.Opens(c.Next) || rapid.IntRange(0, 2).Draw(t, "cut") > 0 {
+		return
+	}
+	if g, ok := ix.Gap(c.Head, c.Next, c.KeepHuman); ok {
+		v.Cut = &c
+		v.Candidates = slices.DeleteFunc(v.Candidates, func(c filters.Candidate) bool { return g.Dropped[ix.Results[c.Result].Msg] })
+	}
+}
+
+// drawFunctions draws functions that always give the same for the same arguments.
+func drawFunctions(t *rapid.T, v *filters.View) {
+	gates := []filters.Gate{"", "", filters.NoBreakpoint, filters.PrefixBound}
+	v.HoldGate = rapid.SampledFrom(gates).Draw(t, "hold gate")
+	if rapid.Bool().Draw(t, "hold at") {
+		v.HoldAt = func(result int32) filters.Gate { return gates[int(result)%len(gates)] }
+	}
+	if rapid.Bool().Draw(t, "hold pays") {
+		v.HoldPays = func(result int32, turns int) bool { return (int(result)+turns)%2 == 0 }
+	}
+	if rapid.Bool().Draw(t, "summary") {
+		v.Summary = func(result int32, _ *filters.Summarizer, attempts int) (string, filters.Gate) {
+			switch (int(result) + attempts) % 3 {
+			case 0:
+				return "", filters.NoSummary
+			case 1:
+				return "", filters.AttemptsSpent
+			}
+			return fmt.Sprint("what result ", result, " says"), ""
+		}
+	}
+	if rapid.Bool().Draw(t, "memo") {
+		v.Memo = func(_ string, grow func(kept filters.Memo) filters.Memo) filters.Memo { return grow(nil) }
+	}
 }

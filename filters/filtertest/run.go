@@ -4,7 +4,6 @@ import (
 	"errors"
 	"flag"
 	"os"
-	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -21,41 +20,78 @@ var update = flag.Bool("update", false, "rewrite the goldens of vectors instead 
 // directory must be the filter's package, as it is in a test of that package.
 func Run(t *testing.T, name string) {
 	t.Helper()
-	spec, ok := all.Find(name)
-	if !ok {
-		t.Fatalf("filter %q is not in filters/all", name)
-	}
+	k := kitOf(t, name, ".")
+	var list []*vector
 	var seen []filters.Gate
-	t.Run("vectors", func(t *testing.T) { seen = run(t, spec, "testdata") })
-	t.Run("docs", func(t *testing.T) { docs(t, spec, seen) })
-	t.Run("contract", func(t *testing.T) {
-		property(t, spec, func(f filters.Filter, v *filters.View) error { return checkContract(v, f.Propose(v)) })
+	t.Run("vectors", func(t *testing.T) { list, seen = k.run(t, "testdata") })
+	t.Run("common", func(t *testing.T) {
+		gates, err := checkCommonGates(settings{spec: k.spec})
+		seen = append(seen, gates...)
+		report(t, err)
 	})
-	t.Run("allocations", func(t *testing.T) { allocations(t, spec) })
+	t.Run("gain", func(t *testing.T) { report(t, checkGain(list)) })
+	t.Run("keys", func(t *testing.T) { report(t, checkShown(k.spec, list), checkRefusals(k.spec, list)) })
+	t.Run("docs", func(t *testing.T) {
+		tables, err := readTables("doc.go")
+		if err != nil {
+			t.Fatal(err)
+		}
+		report(t, checkKeys(tables["Keys"], k.spec.Keys()), checkGates(tables["Gates"], k.gates, k.own, seen))
+	})
+	t.Run("properties", func(t *testing.T) { k.properties(t, list) })
+	t.Run("memo", func(t *testing.T) { k.memo(t, list) })
+	t.Run("allocations", func(t *testing.T) {
+		f, err := settings{spec: k.spec}.filter()
+		if err != nil {
+			t.Fatal(err)
+		}
+		report(t, checkAllocations(f))
+	})
 }
 
 // Vectors runs the vectors of another directory on a filter of the list.
 func Vectors(t *testing.T, name, dir string) {
 	t.Helper()
-	spec, ok := all.Find(name)
-	if !ok {
-		t.Fatalf("filter %q is not in filters/all", name)
-	}
-	run(t, spec, dir)
+	kitOf(t, name, ".").run(t, dir)
 }
 
-// Pure checks that the filter is a pure function of the view (invariant 16), on drawn sessions.
-func Pure(t *testing.T, name string) {
+// kit is what is known of the filter under test.
+type kit struct {
+	spec  all.Spec
+	gates []filters.Gate // that it may give: the closed list and its own
+	own   []filters.Gate // that its package declares
+}
+
+// kitOf finds a filter of the list, whose source lies in a directory.
+func kitOf(t *testing.T, name, dir string) *kit {
 	t.Helper()
 	spec, ok := all.Find(name)
 	if !ok {
 		t.Fatalf("filter %q is not in filters/all", name)
 	}
-	property(t, spec, checkPure)
+	declared, err := Gates(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &kit{spec: spec, gates: filters.Gates()}
+	for _, c := range declared {
+		k.own = append(k.own, c.Gate)
+	}
+	k.gates = append(k.gates, k.own...)
+	return k
 }
 
-// run runs the vectors of a directory and returns the gates that they show.
-func run(t *testing.T, spec all.Spec, dir string) (seen []filters.Gate) {
+func report(t *testing.T, errs ...error) {
+	t.Helper()
+	for _, err := range errs {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// run runs the vectors of a directory and returns them with the gates that they show.
+func (k *kit) run(t *testing.T, dir string) (list []*vector, seen []filters.Gate) {
 	t.Helper()
 	if *update && os.Getenv("CI") != "" {
 		t.Fatal("-update is refused in CI")
@@ -65,22 +101,25 @@ func run(t *testing.T, spec all.Spec, dir string) (seen []filters.Gate) {
 		t.Fatal(err)
 	}
 	for _, file := range files {
-		t.Run(file.Name, func(t *testing.T) {
-			seen = append(seen, runVector(t, &vector{File: file, spec: spec})...)
-		})
+		v := &vector{File: file, spec: k.spec}
+		list = append(list, v)
+		t.Run(file.Name, func(t *testing.T) { seen = append(seen, k.runVector(t, v)...) })
 	}
-	return seen
+	return list, seen
 }
 
-func runVector(t *testing.T, v *vector) []filters.Gate {
+func (k *kit) runVector(t *testing.T, v *vector) []filters.Gate {
 	t.Helper()
-	body := []byte(v.Sections[bodySection])
-	ix, parseErr := transcript.Parse(body, v.format())
+	ix, parseErr := transcript.Parse([]byte(v.Sections[bodySection]), v.format())
 	if parseErr == nil {
 		defer ix.Release()
 	}
-	f, buildErr := v.filter()
-	switch v.Header["expect"] {
+	s, err := v.settings()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, buildErr := s.filter()
+	switch v.expects() {
 	case expectUnparsed:
 		if v.format() == transcript.UnknownFormat && !errors.Is(parseErr, transcript.ErrFormat) || parseErr == nil {
 			t.Fatalf("parse: %v, want an error", parseErr)
@@ -90,11 +129,11 @@ func runVector(t *testing.T, v *vector) []filters.Gate {
 			t.Fatal("the config is valid, want an error")
 		}
 		golden(t, v, errorSection, buildErr.Error())
-	case "", expectProposals:
+	case expectProposals:
 		if err := errors.Join(parseErr, buildErr); err != nil {
 			t.Fatal(err)
 		}
-		return runProposals(t, v, f, ix)
+		return k.runProposals(t, v, ix)
 	default:
 		t.Fatalf("header expect: %q is not known; accepted: %s, %s, %s",
 			v.Header["expect"], expectProposals, expectUnparsed, expectBadConfig)
@@ -102,23 +141,25 @@ func runVector(t *testing.T, v *vector) []filters.Gate {
 	return nil
 }
 
-func runProposals(t *testing.T, v *vector, f filters.Filter, ix *transcript.Index) (seen []filters.Gate) {
+func (k *kit) runProposals(t *testing.T, v *vector, ix *transcript.Index) (seen []filters.Gate) {
 	t.Helper()
+	s, err := v.settings()
+	if err != nil {
+		t.Fatal(err)
+	}
 	view, err := v.view(ix)
 	if err != nil {
 		t.Fatal(err)
 	}
-	proposals := f.Propose(view)
-	if err := checkContract(view, proposals); err != nil {
-		t.Error(err)
-	}
-	if err := checkPure(f, view); err != nil {
-		t.Error(err)
-	}
+	proposals, err := checkView(s, k.gates, view)
+	report(t, err)
 	golden(t, v, proposalsSection, render(ix, proposals))
+	v.carried, _ = checkSmaller(view, proposals)
 	for i := range proposals {
-		if proposals[i].Gate != "" {
-			seen = append(seen, proposals[i].Gate)
+		for _, gate := range []filters.Gate{proposals[i].Gate, proposals[i].Lesser} {
+			if gate != "" {
+				seen = append(seen, gate)
+			}
 		}
 	}
 	return seen
@@ -140,63 +181,51 @@ func golden(t *testing.T, v *vector, section, got string) {
 	}
 }
 
-// docs compares doc.go with the config struct and with the gates that the vectors showed.
-func docs(t *testing.T, spec all.Spec, seen []filters.Gate) {
+// configs are the lawful configs of the vectors, and the default.
+func (k *kit) configs(t *testing.T, list []*vector) []settings {
 	t.Helper()
-	found, err := readTables("doc.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := checkKeys(found["Keys"], spec.Keys()); err != nil {
-		t.Error(err)
-	}
-	listed := make([]filters.Gate, 0, len(found["Gates"]))
-	for _, row := range found["Gates"] {
-		gate := filters.Gate(row[0])
-		listed = append(listed, gate)
-		if !slices.Contains(filters.Gates(), gate) {
-			t.Errorf("gate %s of doc.go is not in the closed list", gate)
-		}
-		if !slices.Contains(seen, gate) {
-			t.Errorf("gate %s of doc.go has no vector", gate)
-		}
-	}
-	for _, gate := range seen {
-		if !slices.Contains(listed, gate) {
-			t.Errorf("gate %s is missing in doc.go", gate)
-		}
-	}
-}
-
-// property checks drawn views under the filter's default config and under that of each of its vectors.
-func property(t *testing.T, spec all.Spec, check func(filters.Filter, *filters.View) error) {
-	t.Helper()
-	build := []filters.Filter{}
-	files, err := vectors.ReadDir("testdata", form)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		v := &vector{File: file, spec: spec}
-		if v.Header["expect"] == expectBadConfig {
-			continue
-		}
-		f, err := v.filter()
+	found := []settings{{spec: k.spec}}
+	for _, v := range list {
+		s, err := v.settings()
 		if err != nil {
 			t.Fatal(err)
 		}
-		build = append(build, f)
+		if v.expects() != expectBadConfig {
+			found = append(found, s)
+		}
 	}
+	return found
+}
+
+// properties checks drawn views under the filter's default config and under that of each of its vectors.
+func (k *kit) properties(t *testing.T, list []*vector) {
+	t.Helper()
+	configs := k.configs(t, list)
 	rapid.Check(t, func(t *rapid.T) {
-		f := rapid.SampledFrom(build).Draw(t, "config")
-		s := Sessions(AnyIDs).Draw(t, "session")
-		ix, err := transcript.Parse(s.Body(), transcript.Anthropic)
+		s := rapid.SampledFrom(configs).Draw(t, "config")
+		body := Sessions(AnyIDs).Draw(t, "session").Body()
+		ix, err := transcript.Parse(body, transcript.Anthropic)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer ix.Release()
-		if err := check(f, DrawView(t, ix)); err != nil {
-			t.Fatalf("%v\n%s", err, s.Body())
+		if _, err := checkView(s, k.gates, DrawView(t, ix)); err != nil {
+			t.Fatalf("%v\n%s", err, body)
+		}
+	})
+}
+
+// memo checks that what a filter keeps changes nothing of what it says.
+func (k *kit) memo(t *testing.T, list []*vector) {
+	t.Helper()
+	configs := k.configs(t, list)
+	rapid.Check(t, func(t *rapid.T) {
+		f, err := rapid.SampledFrom(configs).Draw(t, "config").filter()
+		if err == nil {
+			err = checkMemo(t, f)
+		}
+		if err != nil {
+			t.Fatal(err)
 		}
 	})
 }

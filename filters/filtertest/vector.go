@@ -1,13 +1,13 @@
 package filtertest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/go-viper/mapstructure/v2"
 	"go.yaml.in/yaml/v4"
 
 	"github.com/tidemark-dev/tidemark/filters"
@@ -32,7 +32,7 @@ const (
 // form is what the file of a filter's vector may hold; see testdata/README.md.
 var form = vectors.Form{
 	Headers: []string{
-		"shows", "config", "format", "zones", "held", "closed", "decided", "hold_gate", "hold_at", "hold_pays", "filled", "expect", "observed", "reason",
+		"shows", "config", "format", "zones", "held", "closed", "decided", "hold_gate", "hold_at", "hold_pays", "filled", "summaries", "cut_gate", "cut", "expect", "observed", "reason",
 	},
 	Sections: []string{bodySection, proposalsSection, errorSection},
 }
@@ -40,34 +40,22 @@ var form = vectors.Form{
 // vector is one vector of a filter.
 type vector struct {
 	*vectors.File
-	spec all.Spec
+	spec    all.Spec
+	carried int // replacements that the engine would carry out, once the vector was run
 }
 
-// config is the filter's default config with the vector's own keys. Unknown keys fail.
-func (v *vector) config() (any, error) {
-	c := v.spec.Default()
-	var keys map[string]any
-	if err := yaml.Unmarshal([]byte(v.Header["config"]), &keys); err != nil {
-		return nil, fmt.Errorf("header config: %w", err)
+// settings are the vector's config.
+func (v *vector) settings() (settings, error) {
+	s := settings{spec: v.spec}
+	if err := yaml.Unmarshal([]byte(v.Header["config"]), &s.keys); err != nil {
+		return s, fmt.Errorf("header config: %w", err)
 	}
-	d, err := mapstructure.NewDecoder(&mapstructure.DecoderConfig{Result: c, TagName: "config", ErrorUnused: true})
-	if err == nil {
-		err = d.Decode(keys)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("header config: %w", err)
-	}
-	return c, nil
+	_, err := s.config()
+	return s, err
 }
 
-// filter builds the filter with the vector's config.
-func (v *vector) filter() (filters.Filter, error) {
-	c, err := v.config()
-	if err != nil {
-		return nil, err
-	}
-	return v.spec.Build(c)
-}
+// expects is what the header says is expected.
+func (v *vector) expects() string { return cmp.Or(v.Header["expect"], expectProposals) }
 
 // format is the wire format that the header names; one without a reader is unknown to transcript.
 func (v *vector) format() transcript.Format {
@@ -88,14 +76,20 @@ var zones = map[string]filters.Zone{"covered": filters.Covered, "uncovered": fil
 // view is what the filter sees. Without headers every result is an open candidate; those after the last assistant message
 // are fresh, the others uncovered.
 func (v *vector) view(ix *transcript.Index) (*filters.View, error) {
-	view := &filters.View{Index: ix, Turn: ix.LastTurn(), HoldGate: filters.Gate(v.Header["hold_gate"])}
+	view := &filters.View{
+		Index: ix, Turn: ix.LastTurn(), HoldGate: filters.Gate(v.Header["hold_gate"]), CutGate: filters.Gate(v.Header["cut_gate"]),
+	}
 	last := ix.LastAssistant()
 	of := map[string]int{} // call id → candidate
 	decided := strings.Fields(v.Header["decided"])
 	var errs []error
+	gap, err := v.cut(ix, view)
+	if err != nil {
+		errs = append(errs, err)
+	}
 	for i := range ix.Results {
 		id := ix.CallID(&ix.Results[i])
-		if slices.Contains(decided, id) {
+		if slices.Contains(decided, id) || view.Cut != nil && gap.Dropped[ix.Results[i].Msg] {
 			continue
 		}
 		c := filters.Candidate{Result: int32(i), Zone: filters.Uncovered, Open: true}
@@ -135,12 +129,36 @@ func (v *vector) view(ix *transcript.Index) (*filters.View, error) {
 		view.HoldPays = func(result int32, turns int) bool { return pays[result] && turns > 0 }
 	}
 	if share, ok := v.Header["filled"]; ok {
-		var err error
 		if view.Filled, err = strconv.ParseFloat(share, 64); err != nil {
 			errs = append(errs, fmt.Errorf("header filled: %w", err))
 		}
 	}
+	if view.Summary, err = v.summaries(of, view.Candidates); err != nil {
+		errs = append(errs, err)
+	}
 	return view, errors.Join(errs...)
+}
+
+// cut fills in the cut in force that the header tells and returns what it leaves out.
+func (v *vector) cut(ix *transcript.Index, view *filters.View) (gap transcript.Gap, err error) {
+	text, ok := v.Header["cut"]
+	if !ok {
+		return gap, nil
+	}
+	var first, last int32
+	text, keep := strings.CutSuffix(text, " keep_human")
+	if _, err := fmt.Sscanf(text, "%d..%d", &first, &last); err != nil {
+		return gap, fmt.Errorf("header cut: %q is no span of messages: %w", text, err)
+	}
+	c := &filters.Cut{Head: first - 1, Next: last + 1, KeepHuman: keep}
+	if c.Head < 0 || c.Head >= c.Next || int(c.Next) >= len(ix.Messages) {
+		return gap, fmt.Errorf("header cut: there are %d messages", len(ix.Messages))
+	}
+	if gap, ok = ix.Gap(c.Head, c.Next, keep); !ok {
+		return gap, errors.New("header cut: it leaves out nothing, or parts a call from its result")
+	}
+	view.Cut = c
+	return gap, nil
 }
 
 // hints are the names of hints in goldens.
@@ -153,7 +171,10 @@ func render(ix *transcript.Index, proposals []filters.Proposal) string {
 	lines := make([]string, len(sorted))
 	for i := range sorted {
 		p := &sorted[i]
-		id := ix.CallID(&ix.Results[p.Result])
+		id := "transcript"
+		if p.Result != filters.Transcript {
+			id = ix.CallID(&ix.Results[p.Result])
+		}
 		switch p.Action {
 		case filters.None:
 			lines[i] = fmt.Sprintf("%s: none %s", id, p.Gate)
@@ -164,20 +185,31 @@ func render(ix *transcript.Index, proposals []filters.Proposal) string {
 			if p.Extra != "" {
 				lines[i] += fmt.Sprintf(" extra=%q", p.Extra)
 			}
+			if p.Lesser != "" {
+				lines[i] += fmt.Sprintf(" lesser=%s", p.Lesser)
+			}
+		case filters.Drop:
+			lines[i] = fmt.Sprintf("%s: drop %d..%d %s %q keep_human=%t moves=%s mode=%s", id, p.Cut.Head+1, p.Cut.Next-1, p.Verdict, p.Verb, p.Cut.KeepHuman, moves(p.Policy), p.Mode)
+			if p.Extra != "" {
+				lines[i] += fmt.Sprintf(" extra=%q", p.Extra)
+			}
 		}
 	}
 	return strings.Join(lines, "\n")
 }
 
-// moves names the moves that a policy allows.
+// moves names the moves that a policy allows, the warm one with its conditions.
 func moves(p filters.Policy) string {
-	switch {
-	case p.Cold && p.Warm:
-		return "cold,warm"
-	case p.Cold:
-		return "cold"
-	case p.Warm:
-		return "warm"
+	var names []string
+	if p.Cold {
+		names = append(names, "cold")
 	}
-	return "none"
+	if p.Warm {
+		warm := fmt.Sprintf("warm(%g,%d", p.MinBatchFrac, p.RewriteBudget)
+		if p.BreakEven {
+			warm += ",break_even"
+		}
+		names = append(names, warm+")")
+	}
+	return cmp.Or(strings.Join(names, ","), "none")
 }

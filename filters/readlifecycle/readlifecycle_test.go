@@ -18,6 +18,4 @@ func TestLifecycleCases(t *testing.T) {
 	filtertest.Vectors(t, readlifecycle.Name, dir)
 }
 
-func TestInvariant16_Pure(t *testing.T) { filtertest.Pure(t, readlifecycle.Name) }
-
 func BenchmarkPropose(b *testing.B) { filtertest.Benchmark(b, readlifecycle.Name) }

@@ -22,8 +22,6 @@ func TestLifecycleCases(t *testing.T) {
 	filtertest.Vectors(t, readmaturation.Name, dir)
 }
 
-func TestInvariant16_Pure(t *testing.T) { filtertest.Pure(t, readmaturation.Name) }
-
 func BenchmarkPropose(b *testing.B) { filtertest.Benchmark(b, readmaturation.Name) }
 
 // lastCall is the turn of the last call that names the file, the read's own turn if its arguments name none.

@@ -2,6 +2,7 @@ package tiered
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/tidemark-dev/tidemark/filters"
 	"github.com/tidemark-dev/tidemark/pipeline/transcript"
@@ -18,6 +19,10 @@ type Config struct {
 	MaxChars       int   `config:"max_chars" doc:"characters of an excerpt, three quarters from the head and one from the tail; 0 keeps none"`
 	BrowserWindow  int   `config:"browser_window" doc:"newest browser observations that are kept, whatever their distance; older ones become one line; 0 gives them no window of their own"`
 	Floor          Roles `config:"floor" doc:"roles of tools whose results keep an excerpt at any distance: read, edit, write, shell, search, list, browser, other"`
+	// Summaries.
+	SummaryMinChars int                `config:"summary_min_chars" doc:"a result of more characters keeps a summary in place of an excerpt, if one is ready"`
+	MaxAttempts     int                `config:"max_attempts_per_pass" doc:"summaries that are begun on a branch between two moves, whatever becomes of them"`
+	Summarizer      filters.Summarizer `config:"summarizer" doc:"model that writes summaries in the background: {url, api, model, timeout, max_input_tokens}; without url there are none. What the results hold is sent there, with the credential of the environment variable TIDEMARK_SUMMARIZER_KEY"`
 }
 
 // Default is the config of a route that sets no key. On recorded sessions results of 100 to 300 tokens paid for their markers,
@@ -31,6 +36,10 @@ func Default() Config {
 		MaxChars:      300,
 		BrowserWindow: 3,
 		Floor:         Roles{transcript.Read.String(), transcript.Search.String(), transcript.List.String(), transcript.Browser.String()},
+
+		SummaryMinChars: 2000,
+		MaxAttempts:     2,
+		Summarizer:      filters.Summarizer{API: filters.OpenAI, Timeout: 30 * time.Second, MaxInputTokens: 16_000},
 	}
 }
 
@@ -45,10 +54,19 @@ func (c *Config) Validate() error {
 	for _, n := range []struct {
 		key   string
 		value int
-	}{{"stub_distance", c.StubDistance}, {"max_chars", c.MaxChars}, {"browser_window", c.BrowserWindow}} {
+	}{
+		{"stub_distance", c.StubDistance},
+		{"max_chars", c.MaxChars},
+		{"browser_window", c.BrowserWindow},
+		{"summary_min_chars", c.SummaryMinChars},
+		{"max_attempts_per_pass", c.MaxAttempts},
+	} {
 		if n.value < 0 {
 			return fmt.Errorf("%s: %d is negative", n.key, n.value)
 		}
+	}
+	if err := c.Summarizer.Validate(); err != nil {
+		return fmt.Errorf("summarizer: %w", err)
 	}
 	_, err := c.Floor.set()
 	return err

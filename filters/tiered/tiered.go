@@ -15,6 +15,8 @@ const (
 	Tier1   = "tier1"   // facts of the call
 	Tier2   = "tier2"   // an excerpt
 	Browser = "browser" // one line for a view of a page that later ones replaced
+
+	Tier2Summary = "tier2_summary" // a summary in the excerpt's place
 )
 
 // filter is immutable and safe for concurrent use.
@@ -44,8 +46,11 @@ func (*filter) Name() string { return Name }
 func (f *filter) Propose(v *filters.View) []filters.Proposal {
 	open, oldest := 0, int32(len(v.Index.Results))
 	for i := range v.Candidates {
-		if c := &v.Candidates[i]; c.Open {
+		c := &v.Candidates[i]
+		if c.Open {
 			open++
+		}
+		if c.Open || f.summarizes(v) {
 			oldest = min(oldest, c.Result)
 		}
 	}
@@ -56,9 +61,10 @@ func (f *filter) Propose(v *filters.View) []filters.Proposal {
 	a := f.ages(v.Index, oldest)
 	for i := range v.Candidates {
 		if c := &v.Candidates[i]; c.Open {
-			out = append(out, f.propose(v.Index, c, &a))
+			out = append(out, f.propose(v, c, &a))
 		}
 	}
+	f.prepare(v, &a)
 	return out
 }
 
@@ -94,7 +100,8 @@ func (f *filter) ages(ix *transcript.Index, oldest int32) ages {
 }
 
 // propose says what becomes of one result.
-func (f *filter) propose(ix *transcript.Index, c *filters.Candidate, a *ages) filters.Proposal {
+func (f *filter) propose(v *filters.View, c *filters.Candidate, a *ages) filters.Proposal {
+	ix := v.Index
 	r := &ix.Results[c.Result]
 	p := filters.Proposal{Result: c.Result}
 	if p.Gate = f.c.Barred(ix, r); p.Gate != "" {
@@ -104,7 +111,7 @@ func (f *filter) propose(ix *transcript.Index, c *filters.Candidate, a *ages) fi
 		p.Gate = f.c.Small(ix, r)
 	}
 	if p.Gate == "" {
-		p.Gate = f.extra(ix, &p, a)
+		p.Gate = f.extra(v, &p, a)
 	}
 	if p.Gate != "" {
 		return filters.Proposal{Result: c.Result, Gate: p.Gate}
@@ -119,6 +126,8 @@ func verb(p *filters.Proposal) string {
 	switch {
 	case p.Verdict == Browser:
 		return "newer views follow"
+	case p.Verdict == Tier2Summary:
+		return "aged, model-written summary follows"
 	case p.Verdict == Tier2 && p.Extra != "":
 		return "aged, excerpt follows"
 	}
@@ -145,14 +154,17 @@ func (f *filter) tier(ix *transcript.Index, c *filters.Candidate, a *ages) (verd
 }
 
 // extra fills in what follows the marker, or says why there is nothing to leave out.
-func (f *filter) extra(ix *transcript.Index, p *filters.Proposal, a *ages) filters.Gate {
+func (f *filter) extra(v *filters.View, p *filters.Proposal, a *ages) filters.Gate {
+	ix := v.Index
 	r := &ix.Results[p.Result]
 	switch p.Verdict {
 	case Tier1:
 		p.Extra = facts(ix, r)
 	case Tier2:
 		var all bool
-		if p.Extra, all = excerpt(ix.ResultText(r), f.c.MaxChars); !all {
+		text := ix.ResultText(r)
+		if p.Extra, all = excerpt(text, f.c.MaxChars); !all {
+			f.summarize(v, p, text)
 			return ""
 		}
 		if int(a.later[r.Turn]) >= f.c.StubDistance {

@@ -9,6 +9,4 @@ import (
 
 func TestFilter(t *testing.T) { filtertest.Run(t, tiered.Name) }
 
-func TestInvariant16_Pure(t *testing.T) { filtertest.Pure(t, tiered.Name) }
-
 func BenchmarkPropose(b *testing.B) { filtertest.Benchmark(b, tiered.Name) }

@@ -29,12 +29,13 @@ type Metrics struct {
 	Registry *prometheus.Registry
 
 	responses
+	summaries
 
 	routes bound
 
 	requests, gates, passed               *prometheus.CounterVec
 	inbound, outbound                     *prometheus.CounterVec
-	removed, replayed, shadowed           *prometheus.CounterVec
+	removed, replayed, shadowed, reused   *prometheus.CounterVec
 	moves, breakpoints, prefixes, latches *prometheus.CounterVec
 	desyncs                               prometheus.Counter
 	faulty                                map[filters.Gate]prometheus.Counter // gates that are somebody's fault
@@ -90,6 +91,7 @@ func NewMetrics(version string) *Metrics {
 	m.Registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	r.requests(m)
 	r.responses(m)
+	r.summaries(m)
 	r.service(m)
 	info := r.gaugeVec("build_info", "Constant 1; says which build runs.", "version", "revision", "goversion")
 	info.WithLabelValues(version, revision(), runtime.Version()).Set(1)
@@ -184,6 +186,7 @@ func (r registerer) requests(m *Metrics) {
 	m.inbound = r.counterVec("inbound_bytes_total", "Size of request bodies as clients sent them.", "route", "format")
 	m.outbound = r.counterVec("outbound_bytes_total", "Size of request bodies as they were forwarded.", "route", "format")
 	m.removed = r.counterVec("removed_tokens_total", "Tokens left out, net of markers, counted once at first removal.", "route", "filter", "basis")
+	m.reused = r.counterVec("reused_tokens_total", "Tokens of messages that a cut left out and of which the model used something later that stands nowhere else.", "filter", "kind")
 	m.replayed = r.counterVec("replayed_tokens_total", "Tokens not sent again because an earlier decision stands; never added to removed tokens.", "route")
 	m.shadowed = r.counterVec("shadow_removed_tokens_total", "Tokens that mode active would have left out at first removal, on routes in mode shadow.", "route", "filter", "basis")
 	m.moves = r.counterVec("moves_total", "Moments at which covered bytes changed by intent.", "kind")

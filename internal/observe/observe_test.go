@@ -21,6 +21,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/filters"
 	"github.com/tidemark-dev/tidemark/internal/observe"
+	"github.com/tidemark-dev/tidemark/internal/summarize"
 	"github.com/tidemark-dev/tidemark/pipeline"
 	"github.com/tidemark-dev/tidemark/pipeline/cache"
 	"github.com/tidemark-dev/tidemark/pipeline/transcript"
@@ -74,6 +75,9 @@ func everything() *observe.Metrics {
 	m.ConfigLoaded("", errors.New("bad"), now)
 	m.ConfigLoaded("c0ffee", nil, now)
 	m.RouteConfigFailed("json")
+	m.Summarized(summarize.Report{Outcome: summarize.Ready, Model: "claude-haiku-4-5", Input: 900, Output: 40, Cost: 0.25})
+	m.Summarized(summarize.Report{Outcome: summarize.Refused, Model: "claude-haiku-4-5", Input: 100, Output: 2, Cost: 0.5})
+	m.Summarized(summarize.Report{Outcome: summarize.Dropped})
 	s := m.Store("memory", memory.New())
 	_, _ = s.Stamp(context.Background(), state.SessionKey{})
 	return m
@@ -159,6 +163,12 @@ func TestRequestIsCounted(t *testing.T) {
 		"tidemark_config_loads_total{result=ok} 1",
 		"tidemark_config_info{hash=c0ffee} 1",
 		"tidemark_config_route_errors_total{reason=json} 1",
+		"tidemark_summaries_total{outcome=ready} 1",
+		"tidemark_summaries_total{outcome=refused} 1",
+		"tidemark_summaries_total{outcome=dropped} 1",
+		"tidemark_summary_tokens_total{direction=input,model=claude-haiku-4-5} 1000",
+		"tidemark_summary_tokens_total{direction=output,model=claude-haiku-4-5} 42",
+		"tidemark_summary_cost_usd_total{model=claude-haiku-4-5} 0.75",
 	} {
 		value(t, m, want)
 	}

@@ -51,12 +51,22 @@ func (m *Metrics) faults(o *pipeline.Outcome) {
 }
 
 func (m *Metrics) decisions(route string, o *pipeline.Outcome) {
+	replays := o.Replays
+	if o.Cut > 0 {
+		replays++
+	}
 	for _, d := range o.New {
 		m.removed.WithLabelValues(route, d.Filter, estimated).Add(float64(net(&d)))
 		m.latches.WithLabelValues("won").Inc()
+		if d.Drop {
+			replays--
+		}
 	}
-	if o.Replays > 0 {
-		m.latches.WithLabelValues("replayed").Add(float64(o.Replays))
+	for filter, n := range o.Reused {
+		m.reused.WithLabelValues(filter, "used").Add(float64(n))
+	}
+	if n := replays; n > 0 {
+		m.latches.WithLabelValues("replayed").Add(float64(n))
 		m.replayed.WithLabelValues(route).Add(float64(max(0, o.Tokens)))
 	}
 	if o.Move != nil {

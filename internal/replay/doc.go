@@ -5,6 +5,7 @@
 // they are, and once under each policy through an engine of its own. Every way has a simulated provider of its own, whose
 // usage goes back to the engine. A [Report] compares the bills, and says what was done, what moves promised and brought,
 // and how much of what was removed was used again later. [Explain] says why, for one request; [SVG] draws a session.
+// [ScoreSession] bills nothing: it counts how often the filter coref cuts what a session uses later.
 //
 // Bills are modelled. A session starts with a cold cache that nobody else uses, entries live exactly as long as documented,
 // and the model answers as it did in the recording, whatever was removed. Tokens are the recording's own: see [Calibration].

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"slices"
 	"time"
 
 	"github.com/tidwall/gjson"
@@ -39,8 +40,11 @@ type ledger struct {
 }
 
 // undone is what would have been forwarded without the decisions that the request made, so that it can be asked what the
-// cache still held of that.
-func undone(body, after []byte, o *pipeline.Outcome) []byte {
+// cache still held of that. Of a cut it is what was forwarded before.
+func undone(body, after, before []byte, o *pipeline.Outcome) []byte {
+	if slices.ContainsFunc(o.New, func(d pipeline.DecisionMade) bool { return d.Drop }) && before != nil {
+		return before
+	}
 	in, err := transcript.Parse(body, transcript.Anthropic)
 	if err != nil {
 		return after

@@ -67,13 +67,27 @@ func (u *reuse) turn(n int, lineage string, o *pipeline.Outcome, after []byte) {
 		}
 	}
 	for _, d := range o.New {
-		if !d.Hold && u.gone[d.Call] == nil {
-			u.gone[d.Call] = &removal{tokens: d.Tokens}
-			u.result.Removed++
+		switch {
+		case d.Hold:
+		case d.Drop:
 			u.result.Tokens += d.Tokens
+			for _, call := range d.Calls {
+				u.remove(call, d.Tokens/len(d.Calls))
+			}
+		default:
+			u.result.Tokens += d.Tokens
+			u.remove(d.Call, d.Tokens)
 		}
 	}
 	u.sent[lineage] = after
+}
+
+// remove notes a result that is not sent any more. Of a cut each has its share of the tokens.
+func (u *reuse) remove(call string, tokens int) {
+	if u.gone[call] == nil {
+		u.gone[call] = &removal{tokens: tokens}
+		u.result.Removed++
+	}
 }
 
 // references reports whether something was used that only the result had introduced.

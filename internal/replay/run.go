@@ -180,13 +180,14 @@ func (p *player) request(ctx context.Context, n int) error {
 	if err := p.out.write(n, r, body, o); err != nil {
 		return err
 	}
+	before := p.reuse.sent[r.Lineage]
 	p.reuse.turn(n, r.Lineage, o, after)
 	if r.counts() {
 		return nil
 	}
 	kept := 0
 	if o.Move != nil {
-		kept = p.provider.Cached(undone(body, after, o), r.At)
+		kept = p.provider.Cached(undone(body, after, before, o), r.At)
 	}
 	res := p.provider.call(after, r.Header, r.At)
 	seen := p.engine.Observe(ctx, o, res)

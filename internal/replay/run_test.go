@@ -119,10 +119,10 @@ func TestUndone(t *testing.T) {
 		return pipeline.Splice(body, edits)
 	}
 	o := &pipeline.Outcome{New: []pipeline.DecisionMade{{Call: "toolu_2"}, {Call: "toolu_3", Hold: true}}}
-	if got := undone(body, replace(0, 1), o); !bytes.Equal(got, replace(0)) {
+	if got := undone(body, replace(0, 1), nil, o); !bytes.Equal(got, replace(0)) {
 		t.Error("not what was forwarded before")
 	}
-	if got := undone(body, []byte("{"), o); string(got) != "{" {
+	if got := undone(body, []byte("{"), nil, o); string(got) != "{" {
 		t.Errorf("got %s", got)
 	}
 }

@@ -171,7 +171,7 @@ func TestPresets(t *testing.T) {
 			t.Errorf("%s is not its config: %v", p.Name, ps.Err())
 		}
 		seed, harmless := strings.HasPrefix(p.Name, "seed-"), route.Config.Moves.Brake && route.Config.Moves.RawGuard && !route.Config.Moves.Warm
-		warm := p.Name == "seed-004" // its original changes what is cached
+		warm := p.Name == "seed-002" || p.Name == "seed-004" // their originals change what is cached
 		if route.Config.Moves.Warm != warm || route.Config.Levers.Place || seed == harmless {
 			t.Errorf("%s: %+v %+v", p.Name, route.Config.Levers, route.Config.Moves)
 		}
@@ -228,5 +228,32 @@ func TestDefaultLeavesTheLastTurnsAlone(t *testing.T) {
 	keys, _ := r.Default().Effective["components"].(map[string]any)["tiered"].(map[string]any)
 	if keys["window"] != 20 || keys["browser_window"] != 0 {
 		t.Error(keys)
+	}
+}
+
+// A key that holds keys of its own is read as strictly as the others, durations and quoted numbers included.
+func TestKeysWithinAKey(t *testing.T) {
+	r, _ := resolver(t)
+	of := func(summarizer string) (*routeconfig.Route, routeconfig.Problems) {
+		return r.CheckJSON(`{"pipeline": ["tiered"], "components": {"tiered": {"summarizer": ` + summarizer + `}}}`)
+	}
+	route, ps := of(`{"url": "http://127.0.0.1:8080/v1/messages", "api": "anthropic", "model": "small", "timeout": "5s", "max_input_tokens": "4000"}`)
+	if len(ps) > 0 {
+		t.Fatal(ps.Err())
+	}
+	got := route.Effective["components"].(map[string]any)["tiered"].(map[string]any)["summarizer"]
+	want := map[string]any{"url": "http://127.0.0.1:8080/v1/messages", "api": "anthropic", "model": "small", "timeout": "5s", "max_input_tokens": 4000}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	for in, want := range map[string]string{
+		`{"timeout": 5}`:    "components.tiered.summarizer.timeout: must be a duration with its unit, such as 150ms or 5m",
+		`{"key": "sk-1"}`:   "components.tiered.summarizer.key: unknown key; accepted: url, api, model, timeout, max_input_tokens",
+		`{"api": "gemini"}`: `components.tiered.summarizer: api: "gemini" is not known; accepted: openai, anthropic`,
+		`[]`:                "components.tiered.summarizer: must be a mapping",
+	} {
+		if _, ps := of(in); len(ps) != 1 || ps[0].String() != want {
+			t.Errorf("%s: %v, want %s", in, ps, want)
+		}
 	}
 }

@@ -29,10 +29,10 @@ func Presets() []Preset {
 			Config: BuiltIn(),
 		},
 		{
-			Name: "deep", Summary: "as default, and results are shortened from a distance of 8 turns on",
+			Name: "deep", Summary: "as default, results are shortened from a distance of 8 turns on, and a transcript of more than 96,000 tokens loses its stale middle",
 			Reason: "The bill of 101 sessions falls by 8.1 % (−7.6 % net): a tenth of a point more than with `default`, for 52 results more that are shortened," +
 				" and for nearer ones. No session is dearer by more than 0.8 %. Without `shed`.",
-			Config: map[string]any{"pipeline": []any{"readlifecycle", "tiered"}, "ttl": "auto"},
+			Config: map[string]any{"pipeline": []any{"readlifecycle", "tiered", "shed"}, "ttl": "auto"},
 		},
 		{
 			Name: "lossless", Summary: "cache levers alone: breakpoints change, content does not",
@@ -55,6 +55,11 @@ func Presets() []Preset {
 			Reason: "The bill of 101 sessions falls by 5.8 % (−5.0 % net), by 3.5 % (−2.8 % net) where the client asked for an hour. None is dearer." +
 				" It acts at cold moments alone: run on each turn, as distances slide, it would change what is cached nearly every time.",
 			Config: seed("tiered", map[string]any{"min_tokens": 0}),
+		},
+		{
+			Name: "seed-002", Summary: "shed as its original ships it, warm moves included, for comparison",
+			Reason: "Not measured yet.",
+			Config: rewriting(seed("shed", map[string]any{"budget": 48_000, "quantum": 24_000, "keep_human": false})),
 		},
 		{
 			Name: "seed-003", Summary: "readmaturation as its original ships it, always on, for comparison",

@@ -41,6 +41,8 @@ type Input struct {
 	Held []int32
 	// Replaced are the sequence numbers of results whose content is replaced: markers inside it are gone.
 	Replaced []int32
+	// Dropped are the messages that are not forwarded: their markers are gone, and none of ours may stand there. Nil: none.
+	Dropped []bool
 	// Frontier is the block that carried the last breakpoint of the branch's previous outbound, -1 if there was none or it
 	// does not stand at the same prefix now.
 	Frontier int32
@@ -70,7 +72,9 @@ type Plan struct {
 // Decide places the markers. A body with more of them than the provider accepts is left as it is: it will be refused.
 func Decide(in *Input) (Plan, error) {
 	ix := in.Index
-	client := slices.DeleteFunc(Client(ix), func(m Mark) bool { return m.nested && slices.Contains(in.Replaced, m.Seq) })
+	client := slices.DeleteFunc(Client(ix), func(m Mark) bool {
+		return m.nested && slices.Contains(in.Replaced, m.Seq) || gone(ix, in.Dropped, m.Seq)
+	})
 	p := Plan{Marks: slices.Clone(client)}
 	if len(client) > MaxMarkers {
 		return p, nil
@@ -83,7 +87,7 @@ func Decide(in *Input) (Plan, error) {
 		return p, nil
 	}
 	slices.SortStableFunc(p.Marks, func(a, b Mark) int { return cmp.Compare(a.Seq, b.Seq) })
-	if !lawful(ix, p.Marks, client, p.Placed) {
+	if !lawful(ix, p.Marks, client, p.Placed) || slices.ContainsFunc(p.Marks, func(m Mark) bool { return gone(ix, in.Dropped, m.Seq) }) {
 		return Plan{Marks: client}, ErrLaw
 	}
 	p.Edits = edits(ix, client, p.Marks)
@@ -133,8 +137,8 @@ const (
 	Automatic             // the provider places a marker itself
 )
 
-// CanHoldAt reports whether the result at a block can be held out of the cache.
-func CanHoldAt(ix *transcript.Index, seq int32) HoldGate {
+// CanHoldAt reports whether the result at a block can be held out of the cache when these messages are not forwarded.
+func CanHoldAt(ix *transcript.Index, dropped []bool, seq int32) HoldGate {
 	if ix.TopMarker {
 		return Automatic
 	}
@@ -150,20 +154,26 @@ func CanHoldAt(ix *transcript.Index, seq int32) HoldGate {
 	switch {
 	case !marked:
 		return NoMarker
-	case len(ix.Markers) > MaxMarkers || anchor(ix, seq) < 0:
+	case len(ix.Markers) > MaxMarkers || anchor(ix, dropped, seq) < 0:
 		return NoAnchor
 	}
 	return CanHold
 }
 
 // anchor is the last block of the messages before seq that may carry a marker, -1 if there is none.
-func anchor(ix *transcript.Index, seq int32) int32 {
+func anchor(ix *transcript.Index, dropped []bool, seq int32) int32 {
 	for n := seq - 1; n >= int32(len(ix.Head)); n-- {
-		if Markable(ix, n) {
+		if Markable(ix, n) && !gone(ix, dropped, n) {
 			return n
 		}
 	}
 	return -1
+}
+
+// gone reports whether a block stands in a message that is not forwarded.
+func gone(ix *transcript.Index, dropped []bool, n int32) bool {
+	msg := ix.Seq(n).Msg
+	return msg >= 0 && int(msg) < len(dropped) && dropped[msg]
 }
 
 // Markable reports whether a block may carry a marker of ours. The provider knows no block without members, and there the
@@ -186,7 +196,7 @@ func hold(p *Plan, in *Input) {
 		return
 	}
 	ix, first := in.Index, slices.Min(in.Held)
-	at := anchor(ix, first)
+	at := anchor(ix, in.Dropped, first)
 	i := slices.IndexFunc(p.Marks, func(m Mark) bool { return m.Seq >= first })
 	if i < 0 || at < 0 {
 		return
@@ -205,12 +215,12 @@ func hold(p *Plan, in *Input) {
 // enough behind it to find the entry that was written there. It takes a free slot, or that of the first message marker.
 func keepPrevious(p *Plan, in *Input) {
 	ix, f := in.Index, in.Frontier
-	if f < int32(len(ix.Head)) || !Markable(ix, f) {
+	if f < int32(len(ix.Head)) || !Markable(ix, f) || gone(ix, in.Dropped, f) {
 		return
 	}
 	marks := p.Marks
 	next := slices.IndexFunc(marks, func(m Mark) bool { return m.Seq >= f })
-	if next < 0 || !far(ix, f, marks[next].Seq) {
+	if next < 0 || !far(in, f, marks[next].Seq) {
 		return
 	}
 	bridge := Mark{Seq: f, TTL: marks[next].TTL, marker: -1} // the next one's TTL keeps the order of TTLs
@@ -226,10 +236,17 @@ func keepPrevious(p *Plan, in *Input) {
 	}
 }
 
-// far reports whether block b lies more than lookback positions behind block a.
-func far(ix *transcript.Index, a, b int32) bool {
-	n := 0
+// far reports whether block b lies more than lookback positions behind block a. Of what is not forwarded the stub alone counts,
+// and its place is not known here: it is a position.
+func far(in *Input, a, b int32) bool {
+	n, ix := 0, in.Index
+	if len(in.Dropped) > 0 {
+		n++
+	}
 	for i := a + 1; i <= b; i++ {
+		if gone(ix, in.Dropped, i) {
+			continue
+		}
 		if n += step(ix, i); n > lookback {
 			return true
 		}

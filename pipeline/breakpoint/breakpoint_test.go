@@ -331,7 +331,7 @@ func TestCanHoldAt(t *testing.T) {
 		{"top: *; user: text; assistant: call; user: result*", breakpoint.Automatic},
 	} {
 		ix := parse(t, write(t, c.body))
-		if got := breakpoint.CanHoldAt(ix, seq(t, ix, "messages.2.content.0")); got != c.want {
+		if got := breakpoint.CanHoldAt(ix, nil, seq(t, ix, "messages.2.content.0")); got != c.want {
 			t.Errorf("%s: %d, want %d", c.body, got, c.want)
 		}
 	}

@@ -14,7 +14,7 @@ func place(p *Plan, in *Input) {
 	if !in.Place || !unmarked(ix) {
 		return
 	}
-	for _, n := range []int32{headEnd(ix), tail(ix, in.Held)} {
+	for _, n := range []int32{headEnd(ix), tail(in)} {
 		if n >= 0 {
 			p.Marks = append(p.Marks, Mark{Seq: n, TTL: short, marker: -1})
 			p.Placed++
@@ -44,7 +44,8 @@ func headEnd(ix *transcript.Index) int32 {
 // tail is the last block of the last message that may carry a marker, if a user speaks there; if that message has none, as
 // when its content is a string, the last one within reach before it. Nothing at or after a held block is taken. It is -1 if
 // there is none.
-func tail(ix *transcript.Index, held []int32) int32 {
+func tail(in *Input) int32 {
+	ix, held := in.Index, in.Held
 	last := &ix.Messages[len(ix.Messages)-1]
 	if last.Role != transcript.User {
 		return -1
@@ -54,6 +55,9 @@ func tail(ix *transcript.Index, held []int32) int32 {
 		n = slices.Min(held) - 1
 	}
 	for reach := lookback; n >= int32(len(ix.Head)) && reach >= 0; n-- {
+		if gone(ix, in.Dropped, n) {
+			continue
+		}
 		if ix.Messages[ix.Seq(n).Msg].Role != transcript.OtherRole && placeable(ix, n) {
 			return n
 		}

@@ -29,7 +29,7 @@ func TestVectors(t *testing.T) {
 			gate := ""
 			for _, at := range c.Held {
 				n := seq(t, ix, at.String())
-				if g := gates[breakpoint.CanHoldAt(ix, n)]; g != "" {
+				if g := gates[breakpoint.CanHoldAt(ix, nil, n)]; g != "" {
 					gate = g
 				} else {
 					in.Held = append(in.Held, n)

@@ -29,6 +29,9 @@ func NewHasher(secret []byte) *Hasher {
 // Sum is the digest of any bytes.
 func (h *Hasher) Sum(b []byte) Digest { return highwayhash.Sum128(b, h.raw[:]) }
 
+// Plain is the digest of a text block that has no members but its text: of the string literal.
+func (h *Hasher) Plain(literal []byte) Digest { return highwayhash.Sum128(literal, h.plain[:]) }
+
 // Step extends a prefix id by one block of the outbound. Messages have no part in it: providers join neighbours of one role.
 func (h *Hasher) Step(prefix Digest, area byte, block Digest) Digest {
 	var b [33]byte
@@ -95,7 +98,7 @@ func (ix *Index) parts(h *Hasher, buf []byte) Parts {
 
 func (ix *Index) digestBlock(h *Hasher, b *Block) {
 	if b.Plain {
-		b.Hash = highwayhash.Sum128(b.Text.Of(ix.Body), h.plain[:])
+		b.Hash = h.Plain(b.Text.Of(ix.Body))
 		return
 	}
 	cuts := ix.cutsIn(b.Raw)

@@ -148,7 +148,7 @@ func sample(id uint64) *state.Branch {
 		}},
 		Held:     []state.Hold{{Ref: state.ResultRef{Call: "toolu_2", Block: state.Digest{8}}, Turn: 3}},
 		Frontier: state.Frontier{ID: state.Digest{9}, Cells: 12},
-		Requests: 4, Moves: 1, Last: epoch, Ledger: state.Ledger{Ratio: 0.25, Premium: -1.5, Braked: true, Message: "msg_1"},
+		Requests: 4, Moves: 1, Last: epoch, Ledger: state.Ledger{Ratio: 0.25, Premium: -1.5, Braked: true, Message: "msg_1", Summaries: 3, Settled: 1},
 	}
 }
 

@@ -1,4 +1,10 @@
-package coref
+// Package identifier finds the words of a text that tell one thing from another: names, numbers and hexadecimal words.
+//
+// The rule: candidates are, the leftmost first, a letter or underscore with 2 to 63 of A-Z a-z 0-9 _ . / : -; a word of three
+// digits or more; a word of 7 to 40 digits and letters a to f. They are trimmed of . _ : - / and kept if four bytes are left and
+// they are no plain word and no short number: a number needs five digits or a separator, all else a separator, a digit, or a
+// capital after a small letter.
+package identifier
 
 // What a byte can be part of.
 const (
@@ -42,9 +48,9 @@ const (
 	minDigits        = 5 // of a number without a separator
 )
 
-// identifiers calls found with every identifier of a text, in order and as often as it stands there: names, numbers and
-// hexadecimal words, trimmed, as the package comment says. What is found is a part of the text.
-func identifiers(text string, found func(id string)) {
+// Each calls found with every identifier of a text, in order and as often as it stands there. What is found is a part of the
+// text.
+func Each(text string, found func(id string)) {
 	for i := 0; i < len(text); {
 		switch c := classes[text[i]]; {
 		case c&opens != 0:

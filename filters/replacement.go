@@ -1,0 +1,31 @@
+package filters
+
+import "github.com/tidemark-dev/tidemark/pipeline/transcript"
+
+// MinGain is how many tokens a replacement must save at least.
+const MinGain = 20
+
+// Replacement is what is forwarded in a result's place.
+type Replacement struct {
+	Content      []byte // the JSON value, see [transcript.Result.Replacement]
+	Tokens       int    // of the result's text, estimated
+	MarkerTokens int    // of the marker, estimated
+}
+
+// Replacement writes what a Replace asks for, or says why not: NonTextBlocks or MarkerNoGain. A replacement is never larger: it
+// saves at least MinGain tokens, and bytes too, of the text and of the JSON. The id is the marker's, empty where the
+// original is not kept.
+func (p *Proposal) Replacement(ix *transcript.Index, id string) (Replacement, Gate) {
+	r := &ix.Results[p.Result]
+	if r.Form != transcript.StringForm && r.Form != transcript.TextForm || r.Call < 0 {
+		return Replacement{}, NonTextBlocks
+	}
+	text := ix.ResultText(r)
+	tokens := transcript.Est(text)
+	marker := Marker(ix, p, tokens, id)
+	n := Replacement{Content: r.Replacement(marker), Tokens: tokens, MarkerTokens: transcript.Est(marker)}
+	if n.Tokens-n.MarkerTokens < MinGain || len(marker) >= len(text) || len(n.Content) >= r.Content.Len() {
+		return Replacement{}, MarkerNoGain
+	}
+	return n, ""
+}

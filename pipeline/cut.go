@@ -1,0 +1,326 @@
+package pipeline
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tidemark-dev/tidemark/filters"
+	"github.com/tidemark-dev/tidemark/pipeline/breakpoint"
+	"github.com/tidemark-dev/tidemark/pipeline/transcript"
+	"github.com/tidemark-dev/tidemark/state"
+)
+
+// span is a cut as it stands in one body.
+type span struct {
+	transcript.Gap
+	cut  *state.Cut
+	text []byte       // the stub as a JSON string
+	hash state.Digest // of the stub's block
+}
+
+// first is the sequence number of the first block behind the span's head that is forwarded: the stub comes before it. It is -1
+// without a span.
+func (s *span) first(ix *transcript.Index) int32 {
+	if s == nil {
+		return -1
+	}
+	for m := s.Head + 1; int(m) < len(ix.Messages); m++ {
+		if msg := &ix.Messages[m]; !s.Dropped[m] && msg.First < msg.Last {
+			return ix.SeqOf(msg.First)
+		}
+	}
+	return -1
+}
+
+// stands finds where a cut lies in the body: its head is the first message of a human, what stood behind it stands there
+// exactly once, and no call is parted from its result. What the client changed behind that, or inside of the span, is its own
+// affair.
+func (l *layout) stands(c *state.Cut) (s *span, ok bool) {
+	head, next := l.ix.FirstHuman(), int32(-1)
+	if head < 0 || l.ix.Messages[head].Hash != c.Head {
+		return nil, false
+	}
+	for m := range l.ix.Messages {
+		if l.ix.Messages[m].Hash != c.Next {
+			continue
+		}
+		if next >= 0 {
+			return nil, false
+		}
+		next = int32(m)
+	}
+	if next <= head {
+		return nil, false
+	}
+	return l.between(c, head, next)
+}
+
+// between is the span of a cut between two messages. ok is false if nothing would be left out or a pair would be parted.
+func (l *layout) between(c *state.Cut, head, next int32) (s *span, ok bool) {
+	g, ok := l.ix.Gap(head, next, c.KeepHuman)
+	if !ok {
+		return nil, false
+	}
+	s = &span{Gap: g, cut: c, text: transcript.AppendQuoted(nil, c.Stub)}
+	s.hash = l.h.Plain(s.text)
+	return s, true
+}
+
+// without is the layout of the body with a span left out.
+func (l *layout) without(s *span) *layout {
+	c := *l
+	c.span = s
+	c.number()
+	return &c
+}
+
+// gone reports whether a result lies in what is left out.
+func (o *outbound) gone(result int32) bool {
+	return o.span != nil && o.span.Dropped[o.ix.Results[result].Msg]
+}
+
+// droppedMessages says which messages are not forwarded, nil if all are.
+func (o *outbound) droppedMessages() []bool {
+	if o == nil || o.span == nil {
+		return nil
+	}
+	return o.span.Dropped
+}
+
+// cutGate says why nothing could be cut out where the provider may hold k cells. A cut changes everything behind its head.
+func (o *outbound) cutGate(k int32) filters.Gate {
+	switch head := o.ix.FirstHuman(); {
+	case head < 0:
+		return filters.NoMessages
+	case k > o.through(head) && o.lost:
+		return filters.CutLost
+	case k > o.through(head):
+		return filters.CachedPrefix
+	}
+	return ""
+}
+
+// cut is that of the branch which the body continues, nil if there is none.
+func (m *match) cut() *state.Cut {
+	if m.branch == nil {
+		return nil
+	}
+	return m.branch.Cut
+}
+
+// decidedNow reports whether this request changes the outbound.
+func (p *pass) decidedNow() bool { return len(p.news) > 0 || p.newCut != nil }
+
+// clientMarks are the client's breakpoints that are forwarded.
+func (p *pass) clientMarks() []breakpoint.Mark {
+	dropped := p.out.droppedMessages()
+	return slices.DeleteFunc(breakpoint.Client(p.ix), func(m breakpoint.Mark) bool {
+		msg := p.ix.Seq(m.Seq).Msg
+		return msg >= 0 && dropped != nil && dropped[msg]
+	})
+}
+
+// unproven is the gate that a failed proof stands for.
+func (p *pass) unproven(err error) filters.Gate {
+	switch {
+	case p.newCut == nil:
+		return filters.ProofFailed
+	case errors.Is(err, errPrefix):
+		return filters.PrefixMismatch
+	}
+	return filters.MalformedBody
+}
+
+// viewCut fills in what filters see of a cut. deep says that a move into what the provider holds may be made.
+func (p *pass) viewCut(v *filters.View, deep bool) {
+	v.CutGate = p.out.cutGate(p.k)
+	switch {
+	case p.bound:
+		v.CutGate = filters.PrefixBound
+	case v.CutGate == filters.CachedPrefix && deep:
+		v.CutGate = ""
+	}
+	if s := p.out.span; s != nil {
+		v.Cut = &filters.Cut{Head: s.Head, Next: s.Next, KeepHuman: s.cut.KeepHuman}
+	}
+	if v.CutGate == "" {
+		v.Size = p.sizes(p.wishedFor)
+	}
+}
+
+// cutMade is a cut as it would be made, and what it leaves out that was forwarded before.
+type cutMade struct {
+	cut      *state.Cut
+	original *state.Original
+	gone     []bool // by message
+	tokens   int    // Est of it as it was forwarded, without what the stub adds,
+	bytes    int    // and its bytes
+	stub     int    // tokens that the stub adds
+	gate     filters.Gate
+}
+
+// decideCut makes the cut that a proposal asks for, or says why not.
+func (p *pass) decideCut(w *wish) (c cutMade, gate filters.Gate) {
+	if c, ok := p.cuts[w.Cut]; ok {
+		return c, c.gate
+	}
+	c = p.makeCut(w)
+	if p.cuts == nil {
+		p.cuts = map[*filters.Cut]cutMade{}
+	}
+	p.cuts[w.Cut] = c
+	return c, c.gate
+}
+
+func (p *pass) makeCut(w *wish) (c cutMade) {
+	was, keepHuman := p.out.span, w.Cut.KeepHuman
+	if was != nil {
+		keepHuman = was.cut.KeepHuman // what is left out does not come back
+	}
+	gap, ok := p.ix.Gap(w.Cut.Head, w.Cut.Next, keepHuman)
+	if !ok || w.Cut.Head != p.ix.FirstHuman() || w.Cut.Next >= p.fresh || was != nil && w.Cut.Next <= was.Next {
+		c.gate = filters.OpenPair
+		return c
+	}
+	c.gone = gap.Dropped
+	whole, size := 0, p.sizes(nil)
+	content := []byte{'['}
+	for m := range c.gone {
+		if was != nil && was.Dropped[m] {
+			c.gone[m] = false
+		}
+		if !c.gone[m] {
+			continue
+		}
+		whole += p.ix.EstMessage(int32(m))
+		c.tokens += size(int32(m))
+		raw := p.ix.Messages[m].Raw.Of(p.ix.Body)
+		c.bytes += len(raw) + 1
+		if len(content) > 1 {
+			content = append(content, ',')
+		}
+		content = append(content, raw...)
+	}
+	for i, d := range p.out.over {
+		if d != nil && c.gone[p.ix.Results[i].Msg] {
+			c.bytes -= p.ix.Results[i].Content.Len() - len(d.Content)
+		}
+	}
+	p.nameCut(w, &c, append(content, ']'), whole)
+	return c
+}
+
+// nameCut writes the stub and the original of a cut, or says that it does not pay.
+func (p *pass) nameCut(w *wish, c *cutMade, content []byte, whole int) {
+	digest := sha256.Sum256(content)
+	id := ""
+	if w.Mode == filters.Full {
+		id = p.e.originalID(p.sess.key, "cut", digest)
+	}
+	c.cut = &state.Cut{
+		Head: p.ix.Messages[w.Cut.Head].Hash, Next: p.ix.Messages[w.Cut.Next].Hash, KeepHuman: w.Cut.KeepHuman,
+		Stub: w.Stub(p.ix, c.gone, whole, id), Filter: w.filter, Verdict: w.Verdict, At: p.r.Now,
+	}
+	c.stub = transcript.Est(c.cut.Stub)
+	c.cut.Tokens, c.cut.StubTokens = whole, c.stub
+	c.bytes -= len(transcript.AppendQuoted(nil, c.cut.Stub)) + stubFrame
+	if was := p.out.span; was != nil { // what was left out before keeps its words
+		c.cut.KeepHuman, c.cut.Stub = was.cut.KeepHuman, was.cut.Stub+"\n"+c.cut.Stub
+		c.cut.IDs = slices.Clone(was.cut.IDs)
+		c.cut.Tokens, c.cut.StubTokens = c.cut.Tokens+was.cut.Tokens, c.cut.StubTokens+was.cut.StubTokens
+	}
+	if c.tokens-c.stub < filters.MinGain || c.bytes <= 0 {
+		c.gate = filters.Unprofitable
+		return
+	}
+	if id != "" {
+		c.cut.IDs = append(c.cut.IDs, id)
+		c.original = &state.Original{ID: id, Session: p.sess.key, Content: content, SHA256: digest, At: p.r.Now}
+	}
+}
+
+// admitCut carries out a cut, or says why not.
+func (p *pass) admitCut(w *wish) filters.Gate {
+	switch {
+	case w.Mode == filters.Meter:
+		return filters.MeterOnly
+	case p.newCut != nil:
+		return filters.Outranked
+	case p.cellOf(w) <= p.k:
+		if gate := p.deep[w.Result]; gate != "" {
+			return gate
+		}
+		if w.Policy.Warm && p.rewriteGate == filters.BreakEven {
+			return filters.Unprofitable
+		}
+		return cmp.Or(p.rewriteGate, filters.CachedPrefix)
+	}
+	if gate := p.movesWith(w); gate != "" {
+		return gate
+	}
+	c, gate := p.decideCut(w)
+	if gate == "" && p.left-c.bytes < minLeft {
+		gate = filters.SmallPrompt
+	}
+	if gate != "" {
+		return gate
+	}
+	for r := range maps.Clone(p.held) {
+		if c.gone[p.ix.Results[r].Msg] {
+			p.release(r)
+		}
+	}
+	p.b.Cut, p.newCut, p.newGone = c.cut, c.cut, c.gone
+	p.moved(w.Cut.Head, c.tokens-c.stub, w.filter, c.bytes)
+	p.left -= c.bytes
+	id := ""
+	if c.original != nil {
+		id = c.original.ID
+		p.saved = append(p.saved, *c.original)
+	}
+	p.o.New = append(p.o.New, DecisionMade{
+		Filter: w.filter, Verdict: w.Verdict, ID: id, Msg: w.Cut.Head, Drop: true, Calls: p.callsIn(c.gone), Tokens: c.tokens,
+		MarkerTokens: c.stub,
+	})
+	p.must = true
+	return ""
+}
+
+// callsIn lists the calls of messages.
+func (p *pass) callsIn(gone []bool) (calls []string) {
+	for i := range p.ix.Results {
+		if r := &p.ix.Results[i]; gone[r.Msg] {
+			calls = append(calls, strings.Clone(p.ix.CallID(r)))
+		}
+	}
+	return calls
+}
+
+// sizes returns about how many tokens of a message are forwarded, with what is in force and with what is wished for.
+func (p *pass) sizes(wished map[int32]int) func(msg int32) int {
+	less := map[int32]int{}
+	for i, d := range p.out.over {
+		if d != nil {
+			less[p.ix.Results[i].Msg] += d.Tokens - d.MarkerTokens
+		}
+	}
+	return func(msg int32) int {
+		if s := p.out.span; s != nil && s.Dropped[msg] {
+			return 0
+		}
+		return max(0, p.ix.EstMessage(msg)-less[msg]-wished[msg])
+	}
+}
+
+// wished counts what a wish would leave out of its message.
+func (p *pass) wished(w *filters.Proposal) {
+	if w.Action != filters.Replace || w.Mode == filters.Meter {
+		return
+	}
+	r := &p.ix.Results[w.Result]
+	p.wishedFor[r.Msg] += max(0, transcript.Est(p.ix.ResultText(r))-markerTokens-transcript.Est(w.Extra))
+}

@@ -1,0 +1,170 @@
+package transcript
+
+import (
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
+
+// Gap is a span of messages out of which whole exchanges are left. An exchange is a run of assistant messages with the
+// results that answer it, up to the next assistant or human message.
+type Gap struct {
+	Head, Next int32  // last message before the span, and the first one behind it
+	Dropped    []bool // by message
+}
+
+// Gap finds what may be left out between two messages. With keepHuman what a human said there stays, and so does what it
+// answers, else two user messages would stand in a row; so does an exchange whose results came with a human's words. Messages
+// that are neither the user's nor the assistant's stay in any case. ok is false if nothing would be left out, or if a call
+// would be parted from a result.
+func (ix *Index) Gap(head, next int32, keepHuman bool) (g Gap, ok bool) {
+	g = Gap{Head: head, Next: next, Dropped: make([]bool, len(ix.Messages))}
+	for m := head + 1; m < next; m++ {
+		g.Dropped[m] = ix.Messages[m].Role != OtherRole
+		ok = ok || g.Dropped[m]
+	}
+	if keepHuman {
+		ok = ix.keepHuman(&g)
+	}
+	for i := range ix.Results {
+		if r := &ix.Results[i]; r.Call >= 0 && g.Dropped[r.Msg] != g.Dropped[ix.Calls[r.Call].Msg] {
+			return g, false
+		}
+	}
+	return g, ok
+}
+
+// keepHuman takes the messages of humans out of a gap, and reports whether anything is left in it.
+func (ix *Index) keepHuman(g *Gap) (left bool) {
+	for m := g.Head + 1; m < g.Next; {
+		end := m + 1
+		for end < g.Next && ix.continues(end) {
+			end++
+		}
+		keep := end < g.Next && ix.Human(end) && !ix.answers(end)
+		for i := m; i < end; i++ {
+			keep = keep || ix.Human(i)
+		}
+		for i := m; i < end; i++ {
+			g.Dropped[i] = g.Dropped[i] && !keep
+			left = left || g.Dropped[i]
+		}
+		m = end
+	}
+	return left
+}
+
+// continues reports whether a message belongs to the exchange of the one before it.
+func (ix *Index) continues(m int32) bool {
+	was, is := &ix.Messages[m-1], &ix.Messages[m]
+	if is.Role == Assistant {
+		return was.Role == Assistant
+	}
+	return is.Role == User && ix.answers(m) && (was.Role == Assistant || was.Role == User && ix.answers(m-1))
+}
+
+// answers reports whether a message holds a result.
+func (ix *Index) answers(m int32) bool {
+	for b := ix.Messages[m].First; b < ix.Messages[m].Last; b++ {
+		if ix.Blocks[b].Result >= 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// FirstHuman is the number of the first message in which a human speaks, -1 without one.
+func (ix *Index) FirstHuman() int32 {
+	for m := range ix.Messages {
+		if ix.Human(int32(m)) {
+			return int32(m)
+		}
+	}
+	return -1
+}
+
+// reminder opens texts that clients add of their own accord.
+const reminder = "<system-reminder>"
+
+// Human reports whether a human speaks in a message: it is the user's, and besides results it holds anything but reminders
+// of the client.
+func (ix *Index) Human(m int32) bool {
+	msg := &ix.Messages[m]
+	if msg.Role != User {
+		return false
+	}
+	if !ix.answers(m) {
+		return true
+	}
+	for i := msg.First; i < msg.Last; i++ {
+		b := &ix.Blocks[i]
+		if b.Result < 0 && (b.Kind != Text || !IsReminder(ix.BlockText(b))) {
+			return true
+		}
+	}
+	return false
+}
+
+// IsReminder reports whether a text was added by the client of its own accord.
+func IsReminder(text string) bool {
+	return strings.HasPrefix(strings.TrimLeft(text, " \n\t"), reminder)
+}
+
+// BlockText is the text of a text block; it may alias the body.
+func (ix *Index) BlockText(b *Block) string {
+	if b.Text.Len() < 2 {
+		return ""
+	}
+	return ix.str(b.Text)
+}
+
+// Opens reports whether a message begins an exchange that makes a call, and is therefore unlike any other.
+func (ix *Index) Opens(m int32) bool {
+	msg := &ix.Messages[m]
+	if msg.Role != Assistant || m == 0 || ix.Messages[m-1].Role == Assistant {
+		return false
+	}
+	for i := msg.First; i < msg.Last; i++ {
+		if ix.Blocks[i].Kind == ToolUse {
+			return true
+		}
+	}
+	return false
+}
+
+// Compacted reports whether the provider itself has put a summary in the place of what stands before it.
+func (ix *Index) Compacted() bool {
+	for i := range ix.Blocks {
+		b := &ix.Blocks[i]
+		if b.Kind == Other && ix.Messages[b.Msg].Role == Assistant && gjson.GetBytes(b.Raw.Of(ix.Body), "type").Str == "compaction" {
+			return true
+		}
+	}
+	return false
+}
+
+// maxOpaque is what an image or a document counts, in tokens, whatever its bytes.
+const maxOpaque = 1600
+
+// EstMessage is Est of a message: of its texts, calls and results as they are written in JSON. Of thinking, whose signature
+// is about as long and counts half, it is five eighths.
+func (ix *Index) EstMessage(m int32) (n int) {
+	msg := &ix.Messages[m]
+	for i := msg.First; i < msg.Last; i++ {
+		b := &ix.Blocks[i]
+		switch {
+		case b.Kind == Text:
+			n += Est(view(b.Text.Of(ix.Body)))
+		case b.Kind == Thinking:
+			n += Est(view(b.Raw.Of(ix.Body))) * 5 / 8
+		case b.Kind == ToolUse && b.Call >= 0:
+			c := &ix.Calls[b.Call]
+			n += Est(view(c.Name.Of(ix.Body))) + Est(view(c.Input.Of(ix.Body)))
+		case b.Result >= 0 && ix.Results[b.Result].Form != MixedForm:
+			n += Est(view(ix.Results[b.Result].Content.Of(ix.Body)))
+		default:
+			n += min(b.Raw.Len()/2, maxOpaque)
+		}
+	}
+	return n
+}
