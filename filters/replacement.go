@@ -21,7 +21,7 @@ func (p *Proposal) Replacement(ix *transcript.Index, id string) (Replacement, Ga
 		return Replacement{}, NonTextBlocks
 	}
 	text := ix.ResultText(r)
-	tokens := transcript.Est(text)
+	tokens := ix.ResultTokens(p.Result)
 	marker := Marker(ix, p, tokens, id)
 	n := Replacement{Content: r.Replacement(marker), Tokens: tokens, MarkerTokens: transcript.Est(marker)}
 	if n.Tokens-n.MarkerTokens < MinGain || len(marker) >= len(text) || len(n.Content) >= r.Content.Len() {

@@ -31,7 +31,7 @@ func policy(t *rapid.T) simprovider.Policy {
 }
 
 // scenario plays one random session in both worlds.
-func scenario(t *rapid.T, c *pipeline.Config) *world {
+func scenario(t *rapid.T, c *pipeline.Config, change ...func(*world)) *world {
 	features := simagent.Features{}
 	for _, name := range rapid.SliceOfDistinct(rapid.SampledFrom(simagent.FeatureNames()), rapid.ID).Draw(t, "fixed") {
 		features[name] = rapid.Bool().Draw(t, name)
@@ -42,6 +42,9 @@ func scenario(t *rapid.T, c *pipeline.Config) *world {
 	flush := rapid.SampledFrom([]time.Duration{time.Second, 2 * time.Second, 20 * time.Second}).Draw(t, "flush")
 	w := newWorld(c, policy(t), flush)
 	w.trace = os.Getenv("TRACE") != "" // of one scenario: TRACE=1 go test -run … -rapid.failfile=…
+	for _, f := range change {
+		f(w)
+	}
 	w.play(events)
 	for i, v := range w.violations {
 		if i == 5 {
@@ -226,6 +229,29 @@ func checkActed(t *testing.T, pool map[string]filters.Filter, acted map[string]i
 		if acted[name] == 0 {
 			t.Errorf("%s never acted: the scenarios prove nothing", name)
 		}
+	}
+}
+
+// TestAgentShedsHumans plays cuts that leave out what humans said but for what is pinned.
+func TestAgentShedsHumans(t *testing.T) {
+	keys := shed.Default()
+	keys.Budget, keys.Quantum, keys.KeepRecentTurns, keys.KeepHuman, keys.Pins = 5000, 1500, keepRecent, false, []string{"item1"}
+	f, err := shed.New(keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &pipeline.Config{Name: "shed", Filters: []filters.Filter{f}, Moves: pipeline.Moves{Warm: true, Budget: 3, Horizon: 60}}
+	var sum tally
+	pinned := 0
+	rapid.Check(t, func(t *rapid.T) {
+		w := scenario(t, c, func(w *world) { w.pins = keys.Pins[0] })
+		sum.add(w)
+		pinned += w.pinned
+	})
+	sum.check(t)
+	t.Logf("%d pins", pinned)
+	if sum.cuts == 0 || pinned == 0 {
+		t.Error("nothing was cut or pinned: the scenarios prove nothing")
 	}
 }
 

@@ -2,6 +2,7 @@ package pipeline_test
 
 import (
 	"regexp"
+	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -24,8 +25,11 @@ func (w *world) align(in, out []byte, s *sent, cut bool) (missing []string) {
 		s.of = append(s.of, n)
 	}
 	raws, m, stubs, stub, behind, end := messagesOf(in), 0, 0, -1, 0, 0
+	var pinned []string
+	said := ""
 	drop := func() {
-		if msg := &a.Messages[m]; humans(raws[m]) || cut && msg.Turn > a.LastTurn()-int32(w.keepRecent) || m == 0 {
+		pinned = append(pinned, w.pinnedIn(raws[m])...)
+		if msg := &a.Messages[m]; w.pins == "" && humans(raws[m]) || cut && msg.Turn > a.LastTurn()-int32(w.keepRecent) || m == 0 {
 			w.violate("cut", "message %d is missing: %.200s", m, raws[m])
 		}
 		missing = append(missing, raws[m])
@@ -47,6 +51,7 @@ func (w *world) align(in, out []byte, s *sent, cut bool) (missing []string) {
 		msg := &a.Messages[m-1]
 		if extra > 0 {
 			stub = len(s.of) + int(msg.Last-msg.First)
+			said = b.BlockText(&b.Blocks[b.Messages[i].Last-1])
 		}
 		if len(missing) > behind && a.Opens(int32(m-1)) { // the first call behind the span stands for its end
 			behind, end = len(missing), int(a.SeqOf(msg.First))
@@ -57,6 +62,12 @@ func (w *world) align(in, out []byte, s *sent, cut bool) (missing []string) {
 	}
 	for m < len(a.Messages) {
 		drop()
+	}
+	w.pinned += len(pinned)
+	for _, text := range pinned {
+		if cut && !strings.Contains(said, text) {
+			w.violate("pin", "%.100q is pinned and not in %.300q", text, said)
+		}
 	}
 	if stub >= 0 {
 		s.of[stub] = end // it stands as long as that does
@@ -86,6 +97,19 @@ func stands(a, b *transcript.Index, x, y *transcript.Message) (extra int, ok boo
 	return int(now - n), true
 }
 
+// pinnedIn are the texts of a message of which a line starts with the pin.
+func (w *world) pinnedIn(raw string) (pinned []string) {
+	if w.pins == "" || !humans(raw) {
+		return nil
+	}
+	for _, b := range gjson.Get(raw, "content").Array() {
+		if text := b.Get("text").Str; strings.HasPrefix(text, w.pins) || strings.Contains(text, "\n"+w.pins) {
+			pinned = append(pinned, text)
+		}
+	}
+	return pinned
+}
+
 // humans reports whether a human speaks in a message: it is the user's and has no results, or more than results.
 func humans(raw string) bool {
 	if gjson.Get(raw, "role").Str != "user" {
@@ -111,9 +135,9 @@ var handleOf = regexp.MustCompile(`\[tidemark cut: [^\]]* id ([0-9a-f]{24})\]`)
 
 // spanSaved checks that what a cut leaves out can be had again by the handles of its stub. What the client changed in the span of
 // an earlier cut stands there as it was.
-func (w *world) spanSaved(out []byte, missing []string, before int) {
-	saved := map[string]bool{}
-	for _, id := range handleOf.FindAllSubmatch(out, -1) {
+func (w *world) spanSaved(out []byte, missing []string) {
+	saved, handles := map[string]bool{}, handleOf.FindAllSubmatch(out, -1)
+	for _, id := range handles {
 		o, err := w.store.Original(w.ctx, string(id[1]))
 		if err != nil {
 			w.violate("unrecoverable", "span: %v", err)
@@ -124,7 +148,7 @@ func (w *world) spanSaved(out []byte, missing []string, before int) {
 		}
 	}
 	for _, m := range missing {
-		if !saved[m] && before == 0 {
+		if !saved[m] && len(handles) < 2 {
 			w.violate("unrecoverable", "nothing keeps %.200s", m)
 		}
 	}

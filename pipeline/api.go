@@ -118,7 +118,7 @@ type Outcome struct {
 	Held    int            // results held out of the cache
 	Replays int            // decisions in force that were replayed
 	Cut     int            // messages that the cut in force leaves out
-	Reused  map[string]int // by filter: Est of messages that its cut left out and of which the newest turn uses what stands nowhere else
+	Reused  map[string]int // by filter: Est of turns that its cut left out and of which the newest one uses what stands nowhere else
 	Tokens  int            // Est of what decisions and cut leave out
 	New     []DecisionMade // decisions made by this request
 	Gates   map[FilterGate]int

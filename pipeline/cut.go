@@ -321,6 +321,5 @@ func (p *pass) wished(w *filters.Proposal) {
 	if w.Action != filters.Replace || w.Mode == filters.Meter {
 		return
 	}
-	r := &p.ix.Results[w.Result]
-	p.wishedFor[r.Msg] += max(0, transcript.Est(p.ix.ResultText(r))-markerTokens-transcript.Est(w.Extra))
+	p.wishedFor[p.ix.Results[w.Result].Msg] += max(0, p.ix.ResultTokens(w.Result)-markerTokens-transcript.Est(w.Extra))
 }

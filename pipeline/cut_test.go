@@ -306,7 +306,7 @@ func TestCutKeepsHumans(t *testing.T) {
 		{"no pins", func(c *shed.Config) { c.KeepHuman, c.Pins = false, nil }, "0+ 21", "\nfirst words of a human in it: \"Now the other one.\""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := newCutScene(t, shedding(t, c.change, func(c *shed.Config) { c.Quantum, c.Budget = 5500, 6500 }))
+			s := newCutScene(t, shedding(t, c.change, func(c *shed.Config) { c.Quantum, c.Budget = 4600, 6500 }))
 			k := grow(begin())
 			s.send(k, pipeline.KindNew, "all")
 			s.wait(cold)

@@ -154,7 +154,7 @@ func (p *pass) admit(w *wish) filters.Gate {
 		return filters.PrefixBound
 	case w.Action == filters.Drop:
 		return p.admitCut(w)
-	case p.newGone != nil && p.newGone[p.ix.Results[w.Result].Msg]:
+	case p.newCut != nil && p.newGone[p.ix.Results[w.Result].Msg]:
 		return filters.InCut
 	case w.Action == filters.Hold:
 		return p.hold(w)

@@ -18,19 +18,19 @@ type spanKey struct {
 	branch  uint64
 }
 
-// spanWords is what stands in the span of a cut: paths and identifiers, each with the first message that holds it.
+// spanWords is what stands in the span of a cut: paths and identifiers, each with the turn that brought it.
 type spanWords struct {
 	cut     state.Digest
 	words   map[string]int32
 	size    int
-	counted map[int32]bool // messages of which something was used again
+	counted map[int32]bool // turns of which something was used again
 }
 
 // Size is about how many bytes it holds.
 func (s *spanWords) Size() int { return s.size }
 
-// reused counts the tokens of the messages in the cut of which the model's new messages use something that stands nowhere else in
-// what they were shown. Each message counts once, as far as is remembered.
+// reused counts the tokens of the turns in the cut of which the model's new messages use something that stands nowhere else in
+// what they were shown. Each turn counts once, as far as is remembered.
 func (p *pass) reused() (n int) {
 	s := p.out.span
 	if s == nil || p.newCut != nil || p.side != "" {
@@ -47,10 +47,10 @@ func (p *pass) reused() (n int) {
 			}
 		}
 		p.uses(m, func(word string) {
-			at, ok := known.words[word]
-			if ok && !known.counted[at] && int(at) < len(s.Dropped) && s.Dropped[at] && !p.shown(s, m, word) {
-				known.counted[at] = true
-				n += p.ix.EstMessage(at)
+			turn, ok := known.words[word]
+			if ok && !known.counted[turn] && !p.shown(s, m, word) {
+				known.counted[turn] = true
+				n += p.turnTokens(s, turn)
 			}
 		})
 	}
@@ -81,12 +81,22 @@ func (p *pass) spanWords(s *span) *spanWords {
 		}
 		p.uses(m, func(word string) {
 			if _, ok := w.words[word]; !ok {
-				w.words[strings.Clone(word)] = m
+				w.words[strings.Clone(word)] = p.ix.Messages[m].Turn
 				w.size += len(word) + 32
 			}
 		})
 	}
 	return w
+}
+
+// turnTokens is Est of what a span leaves out of a turn.
+func (p *pass) turnTokens(s *span, turn int32) (n int) {
+	for m := s.Head + 1; m < s.Next; m++ {
+		if s.Dropped[m] && p.ix.Messages[m].Turn == turn {
+			n += p.ix.EstMessage(m)
+		}
+	}
+	return n
 }
 
 // uses calls found with every path and identifier of a message but those of thinking.

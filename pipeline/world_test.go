@@ -88,6 +88,8 @@ type world struct {
 	cutLost    int            // requests in which a cut did not stand: the client went back to before its end
 	by         map[string]int // new decisions by filter
 	keepRecent int            // turns that no cut may touch
+	pins       string         // start of lines that keep a human's text, where cuts leave humans out; empty: humans stay
+	pinned     int            // texts that were kept so
 	held       int
 	refused    int
 	reasons    []string
@@ -203,6 +205,7 @@ func (w *world) play(events []simagent.Event) {
 		w.replicas = w.replicas || ev.Replica > 0
 		switch ev.Kind {
 		case simagent.Restart:
+			w.outage = w.outage || w.store.fail && w.seen // what was forwarded since the store failed is forgotten
 			w.restart(ev.Replica, ev.At)
 		case simagent.Lose:
 			w.store.Store = memory.New()
@@ -454,7 +457,8 @@ func (w *world) follow(ev *simagent.Event, o *pipeline.Outcome, out []byte) {
 	if !ok {
 		prev, ok = w.last[parent]
 	}
-	if ok && prev.key == now.key && o.Move == nil {
+	back := o.Kind == pipeline.KindFork && now.dropped > 0 && prev.dropped == 0 // the client came back to where a cut stands
+	if ok && prev.key == now.key && o.Move == nil && !back {
 		same := lcp(prev.client, now.client)
 		want := 0
 		for want < prev.covered && prev.of[want] < same {
@@ -471,7 +475,7 @@ func (w *world) follow(ev *simagent.Event, o *pipeline.Outcome, out []byte) {
 	for _, d := range o.New {
 		if d.Drop {
 			w.cuts++
-			w.spanSaved(out, missing, prev.dropped)
+			w.spanSaved(out, missing)
 			continue
 		}
 		if d.ID == "" || d.Hold {

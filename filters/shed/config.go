@@ -3,6 +3,7 @@ package shed
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/tidemark-dev/tidemark/filters"
 )
@@ -40,10 +41,8 @@ func (c *Config) Validate() error {
 	case c.KeepRecentTurns < 1:
 		return fmt.Errorf("keep_recent_turns: %d is less than 1", c.KeepRecentTurns)
 	}
-	for _, pin := range c.Pins {
-		if pin == "" {
-			return errors.New("pins: one is empty")
-		}
+	if slices.Contains(c.Pins, "") {
+		return errors.New("pins: one is empty")
 	}
 	return nil
 }

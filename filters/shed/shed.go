@@ -120,7 +120,7 @@ func (f *filter) choose(v *filters.View, head int32, sizes []int, quanta int) (*
 		from, keepHuman = v.Cut.Next, v.Cut.KeepHuman
 	}
 	all, _ := ix.Gap(head, int32(len(ix.Messages)), keepHuman)
-	open := openPairs(ix)
+	open := openPairs(ix, all.Dropped)
 	best, reached, parted, left := int32(-1), 0, false, 0
 	for m := head + 1; int(m) < len(ix.Messages) && int(v.Turn-ix.Messages[m].Turn)+1 >= f.c.KeepRecentTurns; m++ {
 		if q := min(left/f.c.Quantum, quanta); q > reached && m > from && ix.Opens(m) {
@@ -147,13 +147,19 @@ func (f *filter) choose(v *filters.View, head int32, sizes []int, quanta int) (*
 	return &span{Gap: gap, keepHuman: keepHuman}, ""
 }
 
-// openPairs counts, for every message, the calls before it whose results stand at or behind it.
-func openPairs(ix *transcript.Index) []int {
+// openPairs counts, for every message, the calls before it whose results stand at or behind it. One that would go and has no
+// result yet may have one in a later request, and would be parted from it then.
+func openPairs(ix *transcript.Index, gone []bool) []int {
 	open := make([]int, len(ix.Messages)+2)
 	for i := range ix.Results {
 		if r := &ix.Results[i]; r.Call >= 0 {
 			open[ix.Calls[r.Call].Msg+1]++
 			open[r.Msg+1]--
+		}
+	}
+	for c := range ix.Calls {
+		if msg := ix.Calls[c].Msg; gone[msg] && ix.Answer(int32(c)) == nil {
+			open[msg+1]++
 		}
 	}
 	for m := 1; m < len(open); m++ {

@@ -213,7 +213,7 @@ func TestProblemsNameKeyPlaceAndAccepted(t *testing.T) {
 		`{"pipeline": 7}`:                                                      `pipeline: must be a list of filters or the name of a pipeline`,
 		`{"pipeline": "coder"}`:                                                `pipeline: no pipeline of that name; accepted: default, coding, ` + presetNames(),
 		`{"pipeline": ["readlifecycle"], "components": {"readmaturation":{}}}`: `components.readmaturation: the filter is not in the pipeline; accepted: readlifecycle`,
-		`{"components": {"sched": {}}}`:                                         `components.sched: unknown filter; accepted: ` + every,
+		`{"components": {"sched": {}}}`:                                        `components.sched: unknown filter; accepted: ` + every,
 		`{"components": {"readlifecycle": []}}`:                                `components.readlifecycle: must be a mapping of the filter's keys`,
 		`{"components": []}`:                                                   `components: must be a mapping, not a list`,
 		`{"components": {"readlifecycle": {"min_tokens": 1.5}}}`:               `components.readlifecycle.min_tokens: must be a whole number`,

@@ -146,7 +146,7 @@ func (ix *Index) Compacted() bool {
 // maxOpaque is what an image or a document counts, in tokens, whatever its bytes.
 const maxOpaque = 1600
 
-// EstMessage is Est of a message: of its texts, calls and results as they are written in JSON. Of thinking, whose signature
+// EstMessage is Est of a message: of its texts and calls as they are written in JSON, and of its results. Of thinking, whose signature
 // is about as long and counts half, it is five eighths.
 func (ix *Index) EstMessage(m int32) (n int) {
 	msg := &ix.Messages[m]
@@ -161,7 +161,7 @@ func (ix *Index) EstMessage(m int32) (n int) {
 			c := &ix.Calls[b.Call]
 			n += Est(view(c.Name.Of(ix.Body))) + Est(view(c.Input.Of(ix.Body)))
 		case b.Result >= 0 && ix.Results[b.Result].Form != MixedForm:
-			n += Est(view(ix.Results[b.Result].Content.Of(ix.Body)))
+			n += ix.ResultTokens(b.Result)
 		default:
 			n += min(b.Raw.Len()/2, maxOpaque)
 		}

@@ -204,6 +204,7 @@ type Index struct {
 
 	cuts    []Span // every cache_control with its comma, null ones too, in the order of the body
 	facts   []CallFacts
+	tokens  []int32          // by result: Est of its text, -1 before it was asked for
 	ids     map[string]int32 // calls by id, while they are joined
 	dup     map[string]struct{}
 	scratch []byte
@@ -239,7 +240,7 @@ func (ix *Index) reset(body []byte, format Format) {
 	*ix = Index{
 		Body: body, Format: format, MaxTokens: -1,
 		Head: ix.Head[:0], Blocks: ix.Blocks[:0], Messages: ix.Messages[:0], Calls: ix.Calls[:0], Results: ix.Results[:0],
-		Texts: ix.Texts[:0], Markers: ix.Markers[:0], cuts: ix.cuts[:0], facts: ix.facts[:0], ids: ix.ids, dup: ix.dup,
+		Texts: ix.Texts[:0], Markers: ix.Markers[:0], cuts: ix.cuts[:0], facts: ix.facts[:0], tokens: ix.tokens[:0], ids: ix.ids, dup: ix.dup,
 		scratch: ix.scratch[:0], tools: ix.tools[:0], system: ix.system[:0],
 	}
 	if ix.ids == nil {

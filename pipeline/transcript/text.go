@@ -120,6 +120,17 @@ func (ix *Index) ResultText(r *Result) string {
 	return ""
 }
 
+// ResultTokens is Est of a result's text. It is worked out once.
+func (ix *Index) ResultTokens(result int32) int {
+	for len(ix.tokens) < len(ix.Results) {
+		ix.tokens = append(ix.tokens, -1)
+	}
+	if ix.tokens[result] < 0 {
+		ix.tokens[result] = int32(Est(ix.ResultText(&ix.Results[result])))
+	}
+	return int(ix.tokens[result])
+}
+
 // bytesPerToken is more than a token of ordinary text has, escapes included.
 const bytesPerToken = 12
 

@@ -56,6 +56,19 @@ func goldenLedger() *state.Branch {
 	}
 }
 
+// goldenCut has what a cut added to a branch, and what summaries added to its ledger.
+func goldenCut() *state.Branch {
+	return &state.Branch{
+		ID: 1, Last: at,
+		Cut: &state.Cut{
+			Head: state.Digest{1, 2}, Next: state.Digest{3, 4}, KeepHuman: true, Stub: "[tidemark cut: …]\n[tidemark cut: …]",
+			IDs: []string{"0123456789abcdef01234567", "89abcdef0123456789abcdef"}, Filter: "shed", Verdict: "recut",
+			Tokens: 48_000, StubTokens: 60, At: at.Add(time.Second),
+		},
+		Ledger: state.Ledger{Summaries: 2, Settled: 1},
+	}
+}
+
 func goldenOriginal() *state.Original {
 	return &state.Original{
 		ID: "0123456789abcdef01234567", Session: state.SessionKey{Tenant: state.Digest{1, 2}, Session: state.Digest{3, 4}},
@@ -73,6 +86,7 @@ func TestGolden(t *testing.T) {
 	for name, golden := range map[string]struct{ value, back any }{
 		"branch":   {goldenBranch(), &state.Branch{}},
 		"ledger":   {goldenLedger(), &state.Branch{}},
+		"cut":      {goldenCut(), &state.Branch{}},
 		"original": {goldenOriginal(), &state.Original{}},
 		"stamp":    {new(uint64(1 << 40)), new(uint64)},
 	} {
