@@ -132,22 +132,26 @@ func (p *pass) noted() *state.Branch {
 }
 
 // note takes the request as sent: its breakpoints write or read the cache, whatever becomes of the response. A request
-// that crosses a believed lapse is stored at once, as it warms the cache again and other replicas must know.
-func (p *pass) note(ctx context.Context) {
+// that crosses a believed lapse is stored at once, as it warms the cache again and other replicas must know; so is one that
+// begins summaries, at most as often between two moves as there are attempts. It reports whether the request is stored.
+func (p *pass) note(ctx context.Context) (stored bool) {
 	if p.b == nil || p.r.CountTokens {
-		return
+		return false
 	}
 	b := p.noted()
 	p.sess.put(b)
 	p.sess.dirty[b.ID] = true
 	p.e.markDirty(p.sess)
 	crossed := p.k <= max(p.headCells(), p.out.through(p.m.shared-3))
-	if p.side != "" || p.m.kind == KindNew || !crossed || p.o.Move != nil || len(p.sess.unsure) > 0 {
-		return
+	warms := p.m.kind != KindNew && crossed && p.o.Move == nil
+	if p.side != "" || len(p.sess.unsure) > 0 || !warms && len(p.begun) == 0 {
+		return false
 	}
 	if err := p.tell(ctx); err != nil {
-		p.e.log.WarnContext(ctx, "crossing of a lapse could not be stored", "error", err, "request", p.r.ID)
+		p.e.log.WarnContext(ctx, "activity could not be stored at once", "error", err, "request", p.r.ID, "summaries", len(p.begun))
+		return false
 	}
+	return true
 }
 
 // tell stores the branch's activity now. A slow store is not waited for beyond the deadline: the write goes on, and the

@@ -36,22 +36,19 @@ func (s *span) first(ix *transcript.Index) int32 {
 	return -1
 }
 
-// stands finds where a cut lies in the body: its head is the first message of a human, what stood behind it stands there
-// exactly once, and no call is parted from its result. What the client changed behind that, or inside of the span, is its own
-// affair.
+// stands finds where a cut lies in the body: its head is the first message of a human, what stood behind it stands there, and no
+// call is parted from its result. What the client changed behind that, or inside of the span, is its own affair. Of several messages
+// that are like the one behind the span it is the first: a transcript grows at its end.
 func (l *layout) stands(c *state.Cut) (s *span, ok bool) {
 	head, next := l.ix.FirstHuman(), int32(-1)
 	if head < 0 || l.ix.Messages[head].Hash != c.Head {
 		return nil, false
 	}
 	for m := range l.ix.Messages {
-		if l.ix.Messages[m].Hash != c.Next {
-			continue
+		if l.ix.Messages[m].Hash == c.Next {
+			next = int32(m)
+			break
 		}
-		if next >= 0 {
-			return nil, false
-		}
-		next = int32(m)
 	}
 	if next <= head {
 		return nil, false
@@ -70,11 +67,35 @@ func (l *layout) between(c *state.Cut, head, next int32) (s *span, ok bool) {
 	return s, true
 }
 
+// cutKey is what a cut is known by in one body.
+type cutKey struct {
+	head, next state.Digest
+	keepHuman  bool
+	stub       string
+}
+
+// cut is the layout of the body with a cut, nil if it does not stand. Forks share their cut, so it is worked out once.
+func (l *layout) cut(c *state.Cut) *layout {
+	key := cutKey{c.Head, c.Next, c.KeepHuman, c.Stub}
+	if known, ok := l.cuts[key]; ok {
+		return known
+	}
+	if l.cuts == nil {
+		l.cuts = map[cutKey]*layout{}
+	}
+	l.cuts[key] = nil
+	if s, ok := l.stands(c); ok {
+		l.cuts[key] = l.without(s)
+	}
+	return l.cuts[key]
+}
+
 // without is the layout of the body with a span left out.
 func (l *layout) without(s *span) *layout {
 	c := *l
 	c.span = s
 	c.number()
+	c.base = c.prefixes(nil, s.first(l.ix), l.base[:l.through(s.Head)+1])
 	return &c
 }
 
@@ -154,13 +175,12 @@ func (p *pass) viewCut(v *filters.View, deep bool) {
 
 // cutMade is a cut as it would be made, and what it leaves out that was forwarded before.
 type cutMade struct {
-	cut      *state.Cut
-	original *state.Original
-	gone     []bool // by message
-	tokens   int    // Est of it as it was forwarded, without what the stub adds,
-	bytes    int    // and its bytes
-	stub     int    // tokens that the stub adds
-	gate     filters.Gate
+	gone   []bool // by message
+	whole  int    // Est of it as the client sends it,
+	tokens int    // and as it was forwarded
+	bytes  int    // of the same, less those that the stub adds
+	stub   int    // tokens that the stub adds
+	gate   filters.Gate
 }
 
 // decideCut makes the cut that a proposal asks for, or says why not.
@@ -182,65 +202,74 @@ func (p *pass) makeCut(w *wish) (c cutMade) {
 		keepHuman = was.cut.KeepHuman // what is left out does not come back
 	}
 	gap, ok := p.ix.Gap(w.Cut.Head, w.Cut.Next, keepHuman)
-	if !ok || w.Cut.Head != p.ix.FirstHuman() || w.Cut.Next >= p.fresh || was != nil && w.Cut.Next <= was.Next {
+	switch {
+	case !ok || w.Cut.Head != p.ix.FirstHuman() || w.Cut.Next >= p.fresh || was != nil && w.Cut.Next <= was.Next:
 		c.gate = filters.OpenPair
+		return c
+	case slices.Contains(p.chain[:w.Cut.Next], p.chain[w.Cut.Next]): // it would not be found again
+		c.gate = filters.AmbiguousID
 		return c
 	}
 	c.gone = gap.Dropped
-	whole, size := 0, p.sizes(nil)
-	content := []byte{'['}
+	size := p.sizes(nil)
 	for m := range c.gone {
 		if was != nil && was.Dropped[m] {
 			c.gone[m] = false
 		}
-		if !c.gone[m] {
-			continue
+		if c.gone[m] {
+			c.whole += p.estMessage(int32(m))
+			c.tokens += size(int32(m))
+			c.bytes += p.ix.Messages[m].Raw.Len() + 1
 		}
-		whole += p.ix.EstMessage(int32(m))
-		c.tokens += size(int32(m))
-		raw := p.ix.Messages[m].Raw.Of(p.ix.Body)
-		c.bytes += len(raw) + 1
-		if len(content) > 1 {
-			content = append(content, ',')
-		}
-		content = append(content, raw...)
 	}
 	for i, d := range p.out.over {
 		if d != nil && c.gone[p.ix.Results[i].Msg] {
 			c.bytes -= p.ix.Results[i].Content.Len() - len(d.Content)
 		}
 	}
-	p.nameCut(w, &c, append(content, ']'), whole)
+	id := ""
+	if w.Mode == filters.Full {
+		id = strings.Repeat("0", 24) // as long as it will be
+	}
+	text := w.Stub(p.ix, c.gone, c.whole, id)
+	c.stub = transcript.Est(text)
+	c.bytes -= len(transcript.AppendQuoted(nil, text)) + stubFrame
+	if c.tokens-c.stub < filters.MinGain || c.bytes <= 0 {
+		c.gate = filters.Unprofitable
+	}
 	return c
 }
 
-// nameCut writes the stub and the original of a cut, or says that it does not pay.
-func (p *pass) nameCut(w *wish, c *cutMade, content []byte, whole int) {
+// write makes what is stored of a cut: the stub, and the original where it is kept.
+func (c *cutMade) write(p *pass, w *wish) (cut *state.Cut, original *state.Original) {
+	content := []byte{'['}
+	for m := range c.gone {
+		if c.gone[m] {
+			if len(content) > 1 {
+				content = append(content, ',')
+			}
+			content = append(content, p.ix.Messages[m].Raw.Of(p.ix.Body)...)
+		}
+	}
+	content = append(content, ']')
 	digest := sha256.Sum256(content)
 	id := ""
 	if w.Mode == filters.Full {
 		id = p.e.originalID(p.sess.key, "cut", digest)
 	}
-	c.cut = &state.Cut{
-		Head: p.ix.Messages[w.Cut.Head].Hash, Next: p.ix.Messages[w.Cut.Next].Hash, KeepHuman: w.Cut.KeepHuman,
-		Stub: w.Stub(p.ix, c.gone, whole, id), Filter: w.filter, Verdict: w.Verdict, At: p.r.Now,
+	cut = &state.Cut{
+		Head: p.chain[w.Cut.Head], Next: p.chain[w.Cut.Next], KeepHuman: w.Cut.KeepHuman,
+		Stub: w.Stub(p.ix, c.gone, c.whole, id), Filter: w.filter, Verdict: w.Verdict, Tokens: c.whole, StubTokens: c.stub, At: p.r.Now,
 	}
-	c.stub = transcript.Est(c.cut.Stub)
-	c.cut.Tokens, c.cut.StubTokens = whole, c.stub
-	c.bytes -= len(transcript.AppendQuoted(nil, c.cut.Stub)) + stubFrame
 	if was := p.out.span; was != nil { // what was left out before keeps its words
-		c.cut.KeepHuman, c.cut.Stub = was.cut.KeepHuman, was.cut.Stub+"\n"+c.cut.Stub
-		c.cut.IDs = slices.Clone(was.cut.IDs)
-		c.cut.Tokens, c.cut.StubTokens = c.cut.Tokens+was.cut.Tokens, c.cut.StubTokens+was.cut.StubTokens
-	}
-	if c.tokens-c.stub < filters.MinGain || c.bytes <= 0 {
-		c.gate = filters.Unprofitable
-		return
+		cut.KeepHuman, cut.Stub, cut.IDs = was.cut.KeepHuman, was.cut.Stub+"\n"+cut.Stub, slices.Clone(was.cut.IDs)
+		cut.Tokens, cut.StubTokens = cut.Tokens+was.cut.Tokens, cut.StubTokens+was.cut.StubTokens
 	}
 	if id != "" {
-		c.cut.IDs = append(c.cut.IDs, id)
-		c.original = &state.Original{ID: id, Session: p.sess.key, Content: content, SHA256: digest, At: p.r.Now}
+		cut.IDs = append(cut.IDs, id)
+		original = &state.Original{ID: id, Session: p.sess.key, Content: content, SHA256: digest, At: p.r.Now}
 	}
+	return cut, original
 }
 
 // admitCut carries out a cut, or says why not.
@@ -274,13 +303,14 @@ func (p *pass) admitCut(w *wish) filters.Gate {
 			p.release(r)
 		}
 	}
-	p.b.Cut, p.newCut, p.newGone = c.cut, c.cut, c.gone
+	cut, original := c.write(p, w)
+	p.b.Cut, p.newCut, p.newGone = cut, cut, c.gone
 	p.moved(w.Cut.Head, c.tokens-c.stub, w.filter, c.bytes)
 	p.left -= c.bytes
 	id := ""
-	if c.original != nil {
-		id = c.original.ID
-		p.saved = append(p.saved, *c.original)
+	if original != nil {
+		id = original.ID
+		p.saved = append(p.saved, *original)
 	}
 	p.o.New = append(p.o.New, DecisionMade{
 		Filter: w.filter, Verdict: w.Verdict, ID: id, Msg: w.Cut.Head, Drop: true, Calls: p.callsIn(c.gone), Tokens: c.tokens,
@@ -288,6 +318,34 @@ func (p *pass) admitCut(w *wish) filters.Gate {
 	})
 	p.must = true
 	return ""
+}
+
+// messageSizes are Est of the first messages of a transcript.
+type messageSizes []int32
+
+// Messages implements [filters.Memo].
+func (s messageSizes) Messages() int32 { return int32(len(s)) }
+
+// Size implements [filters.Memo].
+func (s messageSizes) Size() int { return 4 * cap(s) }
+
+// estMessage is Est of a message. What was worked out is kept for the branch's next request.
+func (p *pass) estMessage(msg int32) int {
+	if p.ests == nil {
+		p.ests = p.estMessages()
+	}
+	return int(p.ests[msg])
+}
+
+func (p *pass) estMessages() messageSizes {
+	known, _ := p.memo("", func(kept filters.Memo) filters.Memo {
+		sizes, _ := kept.(messageSizes)
+		for m := len(sizes); m < len(p.ix.Messages); m++ {
+			sizes = append(sizes, int32(p.ix.EstMessage(int32(m))))
+		}
+		return sizes
+	}).(messageSizes)
+	return known
 }
 
 // callsIn lists the calls of messages.
@@ -312,7 +370,7 @@ func (p *pass) sizes(wished map[int32]int) func(msg int32) int {
 		if s := p.out.span; s != nil && s.Dropped[msg] {
 			return 0
 		}
-		return max(0, p.ix.EstMessage(msg)-less[msg]-wished[msg])
+		return max(0, p.estMessage(msg)-less[msg]-wished[msg])
 	}
 }
 

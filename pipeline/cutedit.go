@@ -134,10 +134,8 @@ func (c *cutting) prove(ix *transcript.Index) error {
 			return fmt.Errorf("%w: message %d stands before the stub", errMalformed, m)
 		}
 	}
-	for i := range ix.Results {
-		if r := &ix.Results[i]; r.Call >= 0 && c.dropped[r.Msg] != c.dropped[ix.Calls[r.Call].Msg] {
-			return fmt.Errorf("%w: result %d is parted from its call", errMalformed, i)
-		}
+	if !ix.Whole(c.dropped) {
+		return fmt.Errorf("%w: a result is parted from its call", errMalformed)
 	}
 	return nil
 }

@@ -1,7 +1,9 @@
 package pipeline_test
 
 import (
+	"context"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/tidemark-dev/tidemark/filters"
@@ -11,7 +13,9 @@ import (
 )
 
 // cutter is a filter that cuts as told, whatever is in force.
-type cutter struct{ cut func(v *filters.View) filters.Cut }
+type cutter struct {
+	cut func(v *filters.View) filters.Cut
+}
 
 func (cutter) Name() string { return shed.Name }
 
@@ -69,15 +73,19 @@ func TestCutGrowsAsItBegan(t *testing.T) {
 	next = 13 // and no human is to be kept
 	s.wait(cold)
 	s.send(k.read("x2", "/w/x2"), pipeline.KindContinue, "0+ 7 8 13"+rest(13, len(k.Messages)))
+	o, err := s.store.Original(context.Background(), s.o.New[0].ID)
+	if err != nil || string(o.Content) != "["+strings.Join(messagesOf(s.in)[9:13], ",")+"]" {
+		t.Errorf("what is kept is not what went now: %v", err)
+	}
 }
 
-// TestCutWithItsEndTwice: where the message behind the cut stands twice nobody can tell which one it was. All is sent.
+// TestCutWithItsEndTwice: where the message behind the cut stands once more, the first one is its end: transcripts grow at theirs.
 func TestCutWithItsEndTwice(t *testing.T) {
 	s, k, from := cutAfterPause(t, shedding(t))
 	s.c = &pipeline.Config{Name: "none"}
 	f := k.copy()
 	f.Messages = append(slices.Clip(f.Messages), f.Messages[from:from+2]...)
-	s.send(f, pipeline.KindContinue, "all")
+	s.send(f, pipeline.KindContinue, sentFrom(from, len(f.Messages)))
 	s.send(k.read("y1", "/w/y"), pipeline.KindFork, sentFrom(from, len(k.Messages)))
 }
 

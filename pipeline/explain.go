@@ -74,8 +74,8 @@ func (p *pass) verdict(result int32) Verdict {
 	if p.out.gone(result) {
 		c := p.out.span.cut
 		v.Filter, v.Verdict, v.Since, v.Saves = c.Filter, c.Verdict, c.At, v.Tokens
-		if len(c.IDs) > 0 {
-			v.ID = c.IDs[len(c.IDs)-1]
+		if len(c.IDs) == 1 { // of several the stub says which is which
+			v.ID = c.IDs[0]
 		}
 		return v
 	}

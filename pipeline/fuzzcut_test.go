@@ -69,6 +69,10 @@ const lateHead = `{"messages":[{"role":"system","content":"s"},{"role":"assistan
 	`{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"Read","input":{}}]},` +
 	`{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":"3"}]},{"role":"assistant","content":"so"}]}`
 
+// lateString has a head that is a list, and a string behind it.
+const lateString = `{"messages":[{"role":"user","content":[{"type":"text","text":"go"}]},{"role":"assistant","content":"so"},` +
+	`{"role":"assistant","content":"and"},{"role":"user","content":"on"}]}`
+
 // TestCutEdits is the same on drawn bodies, and shows that every kind of mutation is tried.
 func TestCutEdits(t *testing.T) {
 	seen := map[string]int{}
@@ -87,7 +91,7 @@ func TestCutEdits(t *testing.T) {
 	const empty = `{"messages":[{"role":"user","content":[]},{"role":"assistant","content":"a"},{"role":"assistant","content":"b"}]}`
 	r := rand.New(rand.NewPCG(1, 5))
 	for range 40 {
-		for _, body := range []string{empty, lateHead} { // no provider takes an empty list
+		for _, body := range []string{empty, lateHead, lateString} { // no provider takes an empty list
 			for _, what := range checkCut([]byte(body), r, t.Fatalf) {
 				seen[what]++
 			}
@@ -470,6 +474,14 @@ var cutMutations = []cutMutation{
 			return nil // the head is a list, and the stub a single edit
 		}
 		return slices.Delete(edits, 0, 1)
+	}},
+	{"another string that is opened", func(ix *transcript.Index, span *span, edits []Edit, _ gen.Source) []Edit {
+		for m := span.Next; int(m) < len(ix.Messages); m++ {
+			if msg := &ix.Messages[m]; msg.Role == transcript.User && isString(ix, msg) {
+				return append(edits, Edit{point(msg.Content.Lo), []byte(stringOpen)})
+			}
+		}
+		return nil
 	}},
 	{"a second stub", func(ix *transcript.Index, span *span, edits []Edit, s gen.Source) []Edit {
 		for m := span.Next + int32(s.IntN(len(ix.Messages)-int(span.Next))); int(m) < len(ix.Messages); m++ {

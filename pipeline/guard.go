@@ -38,7 +38,21 @@ func (p *pass) weightIn() int32 {
 			in += int32(p.ix.Results[r].Content.Len() - len(d.Content))
 		}
 	}
-	return in
+	return in + p.spanWeight()
+}
+
+// spanWeight is the weight of what a cut leaves out, without that of its stub.
+func (p *pass) spanWeight() (w int32) {
+	s := p.out.span
+	if s == nil {
+		return 0
+	}
+	for i := range p.ix.Blocks {
+		if b := &p.ix.Blocks[i]; s.Dropped[b.Msg] {
+			w += int32(weight(p.ix, b))
+		}
+	}
+	return w - int32(len(s.text)+stubFrame)
 }
 
 // filled reports whether a weight fills a share of the model's window. Where the window is not known nothing does.

@@ -12,7 +12,8 @@ import (
 type layout struct {
 	ix   *transcript.Index
 	h    *transcript.Hasher
-	span *span   // what is left out; nil: nothing
+	span *span // what is left out; nil: nothing
+	cuts map[cutKey]*layout
 	cell []int32 // by sequence number: hashed blocks that are forwarded, through this one
 	msg  []int32 // by message: cells through its last block, without the stub
 	base []state.Digest
@@ -24,7 +25,7 @@ type layout struct {
 func newLayout(ix *transcript.Index, h *transcript.Hasher) *layout {
 	l := &layout{ix: ix, h: h}
 	l.number()
-	l.base = l.prefixes(nil, nil)
+	l.base = l.prefixes(nil, 0, nil)
 	return l
 }
 
@@ -78,28 +79,15 @@ func (l *layout) through(m int32) int32 {
 	return l.msg[min(int(m), len(l.msg)-1)]
 }
 
-// prefixes computes the prefix ids of an outbound: element n is the id after n cells. over holds, by result, the decision
-// that stands for it. Ids before the first replaced block, and before the stub, are those of the body as it came.
-func (l *layout) prefixes(over []*state.Decision, base []state.Digest) []state.Digest {
+// prefixes computes the prefix ids of an outbound from a block on: element n is the id after n cells. over holds, by result, the
+// decision that stands for it. The first ids are known, as they are those of another outbound that begins alike.
+func (l *layout) prefixes(over []*state.Decision, from int32, known []state.Digest) []state.Digest {
 	ids := make([]state.Digest, l.cells()+1)
-	start, stub := int32(0), l.span.first(l.ix)
-	if base != nil {
-		start = stub
-		if first := slices.IndexFunc(over, func(d *state.Decision) bool { return d != nil }); first >= 0 {
-			start = l.ix.SeqOf(l.ix.Results[first].Block)
-			if stub >= 0 {
-				start = min(start, stub)
-			}
-		}
-		same := l.cell[start]
-		if start == stub {
-			same = l.through(l.span.Head) + 1
-		}
-		copy(ids, base[:same])
-	} else {
+	if copy(ids, known) == 0 {
 		ids[0] = l.h.Sum([]byte(l.ix.Model))
 	}
-	for s := start; s < int32(len(l.cell)); s++ {
+	stub := l.span.first(l.ix)
+	for s := from; s < int32(len(l.cell)); s++ {
 		b := l.ix.Seq(s)
 		n := l.cell[s]
 		if s == stub {
@@ -149,8 +137,8 @@ func (l *layout) replay(b *state.Branch, n int32) *outbound {
 		return o
 	}
 	if b.Cut != nil {
-		if at, ok := l.stands(b.Cut); ok {
-			o.layout = l.without(at)
+		if c := l.cut(b.Cut); c != nil {
+			o.layout, o.ids = c, c.base
 		} else {
 			o.lost = true
 		}
@@ -190,8 +178,9 @@ func (o *outbound) set(result int32, d *state.Decision) {
 }
 
 func (o *outbound) refresh() {
-	if o.applied > 0 || o.span != nil {
-		o.ids = o.prefixes(o.over, o.base)
+	if first := slices.IndexFunc(o.over, func(d *state.Decision) bool { return d != nil }); first >= 0 {
+		from := o.ix.SeqOf(o.ix.Results[first].Block)
+		o.ids = o.prefixes(o.over, from, o.base[:o.cell[from]])
 	}
 }
 

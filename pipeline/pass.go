@@ -52,6 +52,7 @@ type pass struct {
 	newCut      *state.Cut             // cut of this request
 	newGone     []bool                 // by message: what it leaves out that was forwarded before
 	cuts        map[*filters.Cut]cutMade
+	ests        messageSizes
 	wishedFor   map[int32]int          // by message: tokens that wishes would leave out
 	widened     bool                   // sessions that may hold the same conversation were looked at
 	must        bool                   // state must be durable before the reply
@@ -64,7 +65,7 @@ type pass struct {
 	rewriteGate filters.Gate           // why no move into what the provider holds was made
 	asked       map[summaryAsk]summaryAnswer
 	askedFor    []summaryAsk // the keys of asked, in the order in which filters asked
-	begun       int          // summaries that this request began
+	begun       []summaryAsk // those at which this request begins an attempt
 }
 
 // prepare works out what no attempt changes.
@@ -180,8 +181,8 @@ func (p *pass) send(ctx context.Context) error {
 		return err
 	}
 	p.remember()
-	p.beginSummaries()
-	p.note(ctx)
+	p.countSummaries()
+	p.beginSummaries(p.note(ctx))
 	p.report()
 	p.mark(StageCommit)
 	return nil

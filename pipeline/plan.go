@@ -26,10 +26,10 @@ func (w wish) drops() bool { return w.Action == filters.Drop }
 // propose asks every filter of the pipeline about every open result and keeps, for each result, the first proposal in the
 // pipeline's order.
 func (p *pass) propose() ([]wish, error) {
-	p.wishedFor = map[int32]int{}
+	p.wishedFor, p.grown = map[int32]int{}, map[string]*filterMemo{}
 	v := p.view()
 	open, closed := map[int32]bool{}, 0
-	p.claimed, p.kept, p.grown = map[int32]bool{}, nil, map[string]*filterMemo{}
+	p.claimed, p.kept = map[int32]bool{}, nil
 	for _, c := range v.Candidates {
 		if c.Open {
 			open[c.Result] = false

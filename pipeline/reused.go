@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"bytes"
 	"strings"
 
 	"github.com/tidemark-dev/tidemark/pipeline/identifier"
@@ -9,8 +8,12 @@ import (
 	"github.com/tidemark-dev/tidemark/state"
 )
 
-// maxSpan bounds what is read of a span to find what of it is used again, in bytes. A longer one is not looked at.
-const maxSpan = 4 << 20
+// Bounds of what a request reads to find what of a cut is used again, in bytes. The rest waits for the branch's next request.
+const (
+	reusedBytes = 64 << 10 // of one request
+	reusedBlock = 64 << 10 // of one block: a longer one is not read
+	reusedWords = 1 << 16  // that are kept of a span
+)
 
 // spanKey is under which the words of a branch's cut lie.
 type spanKey struct {
@@ -18,75 +21,94 @@ type spanKey struct {
 	branch  uint64
 }
 
-// spanWords is what stands in the span of a cut: paths and identifiers, each with the turn that brought it.
+// spanWords is what stands in the span of a cut and nowhere else: paths and identifiers, each with the turn that brought it.
 type spanWords struct {
 	cut     state.Digest
+	begun   int32 // messages that the transcript had when the reading began: what they use is not counted
+	span    int32 // messages of the span before this one were read,
+	shown   int32 // and blocks of what is forwarded before this one
 	words   map[string]int32
 	size    int
 	counted map[int32]bool // turns of which something was used again
 }
 
 // Size is about how many bytes it holds.
-func (s *spanWords) Size() int { return s.size }
+func (s *spanWords) Size() int { return s.size + 64 }
 
 // reused counts the tokens of the turns in the cut of which the model's new messages use something that stands nowhere else in
-// what they were shown. Each turn counts once, as far as is remembered.
+// what they were shown. Each turn counts once, as far as is remembered. It reads on from where the branch's last request stopped:
+// first the span, then what is forwarded, in order.
 func (p *pass) reused() (n int) {
 	s := p.out.span
-	if s == nil || p.newCut != nil || p.side != "" {
+	if s == nil || p.newCut != nil || p.side != "" || p.m.kind != KindContinue {
 		return 0
 	}
-	var known *spanWords
-	for m := max(p.m.shared, s.Next+1); m < int32(len(p.ix.Messages)); m++ {
-		if p.ix.Messages[m].Role != transcript.Assistant {
+	w := p.e.spans.take(spanKey{p.sess.key, p.b.ID})
+	if w == nil || w.cut != s.hash {
+		w = &spanWords{cut: s.hash, begun: p.m.shared, span: s.Head + 1, words: map[string]int32{}, counted: map[int32]bool{}}
+	}
+	left := p.readSpan(s, w, reusedBytes)
+	for ; left > 0 && w.span >= s.Next && int(w.shown) < p.ix.Len(); w.shown++ {
+		b := p.ix.Seq(w.shown)
+		if b.Msg >= 0 && s.Dropped[b.Msg] {
 			continue
 		}
-		if known == nil {
-			if known = p.spanWords(s); known == nil {
-				return 0
-			}
-		}
-		p.uses(m, func(word string) {
-			turn, ok := known.words[word]
-			if ok && !known.counted[turn] && !p.shown(s, m, word) {
-				known.counted[turn] = true
+		uses := b.Msg >= w.begun && p.ix.Messages[b.Msg].Role == transcript.Assistant
+		left -= p.words(b, func(word string) {
+			turn, ok := w.words[word]
+			if ok && uses && !w.counted[turn] {
+				w.counted[turn] = true
 				n += p.turnTokens(s, turn)
+			}
+			if ok {
+				delete(w.words, word) // from here on it stands in what the model is shown
 			}
 		})
 	}
-	if known != nil {
-		p.e.spans.put(spanKey{p.sess.key, p.b.ID}, known)
-	}
+	p.e.spans.put(spanKey{p.sess.key, p.b.ID}, w)
 	return n
 }
 
-// spanWords are the words of a cut, nil if it is too long to be read.
-func (p *pass) spanWords(s *span) *spanWords {
-	if w := p.e.spans.take(spanKey{p.sess.key, p.b.ID}); w != nil && w.cut == s.hash {
-		return w
-	}
-	size := 0
-	for m, gone := range s.Dropped {
-		if gone {
-			size += p.ix.Messages[m].Raw.Len()
-		}
-	}
-	if size > maxSpan {
-		return nil
-	}
-	w := &spanWords{cut: s.hash, words: map[string]int32{}, counted: map[int32]bool{}}
-	for m := s.Head + 1; m < s.Next; m++ {
-		if !s.Dropped[m] {
+// readSpan reads on in a span, and returns how many bytes are left to be read.
+func (p *pass) readSpan(s *span, w *spanWords, left int) int {
+	for ; left > 0 && w.span < s.Next; w.span++ {
+		if !s.Dropped[w.span] {
 			continue
 		}
-		p.uses(m, func(word string) {
-			if _, ok := w.words[word]; !ok {
-				w.words[strings.Clone(word)] = p.ix.Messages[m].Turn
-				w.size += len(word) + 32
-			}
-		})
+		msg := &p.ix.Messages[w.span]
+		for i := msg.First; i < msg.Last; i++ {
+			left -= p.words(&p.ix.Blocks[i], func(word string) {
+				if _, ok := w.words[word]; !ok && len(w.words) < reusedWords {
+					w.words[strings.Clone(word)] = msg.Turn
+					w.size += len(word) + 64
+				}
+			})
+		}
 	}
-	return w
+	return left
+}
+
+// words calls found with every path and identifier of a block but those of thinking, and returns how many bytes it read.
+func (p *pass) words(b *transcript.Block, found func(word string)) int {
+	at := b.Raw
+	switch {
+	case b.Kind == transcript.Text:
+		at = b.Text
+	case b.Call >= 0:
+		at = p.ix.Calls[b.Call].Input
+		if path := p.ix.CallFacts(b.Call).Path; path != "" {
+			found(path)
+		}
+	case b.Result >= 0:
+		at = p.ix.Results[b.Result].Content
+	case b.Kind == transcript.Thinking || b.Msg >= 0:
+		return 0
+	}
+	if at.Len() > reusedBlock {
+		return 0
+	}
+	p.ix.Runs(at, func(piece string) { identifier.Each(piece, found) })
+	return at.Len()
 }
 
 // turnTokens is Est of what a span leaves out of a turn.
@@ -97,37 +119,4 @@ func (p *pass) turnTokens(s *span, turn int32) (n int) {
 		}
 	}
 	return n
-}
-
-// uses calls found with every path and identifier of a message but those of thinking.
-func (p *pass) uses(m int32, found func(word string)) {
-	look := func(piece string) { identifier.Each(piece, found) }
-	msg := &p.ix.Messages[m]
-	for i := msg.First; i < msg.Last; i++ {
-		b := &p.ix.Blocks[i]
-		switch {
-		case b.Kind == transcript.Text:
-			p.ix.Runs(b.Text, look)
-		case b.Call >= 0:
-			if path := p.ix.CallFacts(b.Call).Path; path != "" {
-				found(path)
-			}
-			p.ix.Runs(p.ix.Calls[b.Call].Input, look)
-		case b.Result >= 0:
-			p.ix.Runs(p.ix.Results[b.Result].Content, look)
-		}
-	}
-}
-
-// shown reports whether a word stands in what is forwarded before a message.
-func (p *pass) shown(s *span, before int32, word string) bool {
-	if bytes.Contains(s.text, []byte(word)) {
-		return true
-	}
-	for m := range before {
-		if !s.Dropped[m] && bytes.Contains(p.ix.Messages[m].Raw.Of(p.ix.Body), []byte(word)) {
-			return true
-		}
-	}
-	return false
 }

@@ -42,6 +42,9 @@ func TestUsedAgain(t *testing.T) {
 			if len(s.o.Reused) != 0 {
 				t.Errorf("the cut itself: %v", s.o.Reused)
 			}
+			for i := range 3 { // what it reads of a transcript in one request is bounded
+				s.send(k.read(fmt.Sprintf("w%d", i), "/w/w"), pipeline.KindContinue, sentFrom(from, len(k.Messages)))
+			}
 			s.send(c.use(k), pipeline.KindContinue, sentFrom(from, len(k.Messages)))
 			if n := s.o.Reused[shed.Name]; n > 0 != c.want {
 				t.Errorf("%d tokens used again, want %v", n, c.want)

@@ -91,12 +91,7 @@ func (p *pass) removed() (in int32, out [2]int32) {
 		}
 	}
 	if s := p.out.span; s != nil {
-		less := int32(-len(s.text) - stubFrame)
-		for i := range p.ix.Blocks {
-			if b := &p.ix.Blocks[i]; s.Dropped[b.Msg] {
-				less += int32(weight(p.ix, b))
-			}
-		}
+		less := p.spanWeight()
 		in += less
 		if p.scale.at[p.out.through(s.Head)+1] <= p.worlds.plain.weight {
 			out[0] += less
@@ -116,7 +111,7 @@ func (p *pass) changed() *Loss {
 	if p.o.Move != nil && p.o.Move.Kind != Cold {
 		return &Loss{Cause: CauseTidemark, Filter: p.o.Move.Filter}
 	}
-	if p.out.lost {
+	if p.out.lost && was.Frontier != (state.Frontier{}) { // once: then what is sent is no cut any more
 		return &Loss{Cause: CauseClientHistory, Message: p.m.shared}
 	}
 	now := state.Parts(p.ix.Parts)
@@ -140,7 +135,7 @@ func (p *pass) booked() state.Ledger {
 	l := p.b.Ledger
 	l.Parts = state.Parts(p.ix.Parts)
 	if l.Began == 0 {
-		l.Began = p.scale.total
+		l.Began = p.weightIn()
 	}
 	if p.m.kind != KindRetry {
 		l.Calls++
@@ -152,7 +147,7 @@ func (p *pass) booked() state.Ledger {
 		l.Message = ""
 	}
 	if p.o.Move != nil {
-		l.Settled = l.Summaries - p.begun
+		l.Settled = l.Summaries - len(p.begun)
 	}
 	if m := p.o.Move; m != nil && m.Kind != Cold {
 		l.Rewrites++

@@ -10,9 +10,11 @@ import (
 type Summaries interface {
 	// Ready returns the summary of a result, if there is one.
 	Ready(k SummaryKey) (text string, ok bool)
-	// Begin begins an attempt to make one, in the background, and reports whether it did: not where one is under way or came to
-	// nothing for good, where there is no room, or where the summarizer has failed lately. text returns the result's text; it is
-	// called before Begin returns or not at all, and what is kept of it is copied.
+	// Takes reports whether an attempt to make one would be begun now: not where one is under way or came to nothing for good,
+	// where there is no room, or where the summarizer has failed lately.
+	Takes(k SummaryKey) bool
+	// Begin begins an attempt, in the background, and reports whether it did, which may be another answer than that of Takes
+	// before. text returns the result's text; it is called before Begin returns or not at all, and what is kept of it is copied.
 	Begin(k SummaryKey, text func() string) bool
 }
 
@@ -69,24 +71,35 @@ func (p *pass) summaryKey(ask *summaryAsk) SummaryKey {
 	return SummaryKey{Session: p.sess.key, Block: p.ix.Blocks[p.ix.Results[ask.result].Block].Hash, By: ask.by}
 }
 
-// beginSummaries hands over what filters want and this request did not decide, when nothing can fail any more. A move of this
-// request makes place for new attempts.
-func (p *pass) beginSummaries() {
+// countSummaries counts the attempts that this request begins: at summaries that filters want and it did not decide, when
+// nothing can fail any more. A move of this request makes place for new attempts.
+func (p *pass) countSummaries() {
+	if len(p.askedFor) == 0 || len(p.sess.unsure) > 0 {
+		return // what is unsure cannot be counted in the store
+	}
 	spent := 0
-	if p.o.Move == nil && len(p.askedFor) > 0 {
+	if p.o.Move == nil {
 		spent = p.b.Ledger.Attempts()
 	}
 	for i := range p.askedFor {
 		ask := &p.askedFor[i]
 		a := p.asked[*ask]
-		if a.gate == "" || p.out.decided(ask.result) || spent+p.begun >= a.attempts {
+		if a.gate == "" || p.out.decided(ask.result) || spent+len(p.begun) >= a.attempts || !p.e.summaries.Takes(p.summaryKey(ask)) {
 			continue
 		}
-		if p.e.summaries.Begin(p.summaryKey(ask), func() string { return p.ix.ResultText(&p.ix.Results[ask.result]) }) {
-			p.begun++
-		}
+		p.begun = append(p.begun, *ask)
 	}
-	if p.begun > 0 {
-		p.b.Ledger.Summaries += p.begun
+	p.b.Ledger.Summaries += len(p.begun)
+}
+
+// beginSummaries begins the attempts that were counted. The count is stored before, so that it holds over a crash and over
+// replicas that are used in turn; where it could not be stored nothing is begun, and the attempts are spent.
+func (p *pass) beginSummaries(stored bool) {
+	if !stored {
+		return
+	}
+	for i := range p.begun {
+		ask := &p.begun[i]
+		p.e.summaries.Begin(p.summaryKey(ask), func() string { return p.ix.ResultText(&p.ix.Results[ask.result]) })
 	}
 }

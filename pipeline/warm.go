@@ -238,7 +238,7 @@ func (p *pass) growth() float64 {
 	if p.b.Ledger.Calls == 0 {
 		return 0
 	}
-	return tokens(p.b, float64(p.scale.total-p.b.Ledger.Began)/float64(p.b.Ledger.Calls))
+	return tokens(p.b, float64(p.weightIn()-p.b.Ledger.Began)/float64(p.b.Ledger.Calls))
 }
 
 // markerTokens is what a marker costs, about.

@@ -29,6 +29,7 @@
 //	no_messages       no human speaks anywhere, so nothing is a head
 //	no_breakpoint     the body has no breakpoint at all, so nothing of it is cached
 //	too_few_messages  no more turns than keep_recent_turns follow the head
+//	ambiguous_id      a call id stands twice, so that no message is like no other
 //	under_budget      the messages are within budget
 //	nothing_to_drop   no exchange behind the head may go, or less than a quantum of them
 //	open_pair         every boundary that would do parts a call from its result

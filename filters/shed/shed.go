@@ -92,6 +92,8 @@ func (f *filter) span(v *filters.View) (s *span, gate filters.Gate) {
 		return nil, filters.NoBreakpoint
 	case int(v.Turn-ix.Messages[head].Turn) <= f.c.KeepRecentTurns:
 		return nil, filters.TooFewMessages
+	case slices.ContainsFunc(ix.Results, func(r transcript.Result) bool { return r.Ambiguous }):
+		return nil, filters.AmbiguousID
 	}
 	size := v.Size
 	if size == nil {
@@ -151,12 +153,10 @@ func (f *filter) choose(v *filters.View, head int32, sizes []int, quanta int) (*
 // result yet may have one in a later request, and would be parted from it then.
 func openPairs(ix *transcript.Index, gone []bool) []int {
 	open := make([]int, len(ix.Messages)+2)
-	for i := range ix.Results {
-		if r := &ix.Results[i]; r.Call >= 0 {
-			open[ix.Calls[r.Call].Msg+1]++
-			open[r.Msg+1]--
-		}
-	}
+	ix.Pairs(func(call, result int32) {
+		open[call+1]++
+		open[result+1]--
+	})
 	for c := range ix.Calls {
 		if msg := ix.Calls[c].Msg; gone[msg] && ix.Answer(int32(c)) == nil {
 			open[msg+1]++

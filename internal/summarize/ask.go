@@ -12,6 +12,8 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"net/netip"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -48,11 +50,28 @@ type answer struct {
 	retryAfter    time.Duration // of a refusal to serve
 }
 
-// ask makes the one request of a job. With an error the answer holds what is known of it all the same.
+// ask carries out a job. With an error the answer holds what is known of it all the same.
+//
+// Of the two members that bound an answer of Chat Completions, models of OpenAI's refuse max_tokens, and other servers refuse
+// max_completion_tokens (Mistral with 422, older ones of vLLM with 400) or know neither, which then goes unnoticed. A server that
+// refuses one by name is asked with the other, at once, and from then on.
 func (w *Worker) ask(ctx context.Context, by *filters.Summarizer, text string, cut bool) (a answer, err error) {
 	ctx, cancel := context.WithTimeout(ctx, by.Timeout)
 	defer cancel()
-	req, err := w.request(ctx, by, prompt(text, cut))
+	said, older := prompt(text, cut), w.isOlder(by)
+	a, err = w.exchange(ctx, by, said, older)
+	if !errors.Is(err, errMember) {
+		return a, err
+	}
+	if a, err = w.exchange(ctx, by, said, !older); err == nil {
+		w.learn(by, !older)
+	}
+	return a, err
+}
+
+// exchange makes one request. older says which member bounds the answer.
+func (w *Worker) exchange(ctx context.Context, by *filters.Summarizer, said string, older bool) (a answer, err error) {
+	req, err := w.request(ctx, by, said, older)
 	if err != nil {
 		return a, err
 	}
@@ -61,12 +80,14 @@ func (w *Worker) ask(ctx context.Context, by *filters.Summarizer, text string, c
 		return a, fmt.Errorf("send request: %w", harmless(err))
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		a.retryAfter = retryAfter(resp.Header.Get("Retry-After"), w.o.Now())
-		return a, fmt.Errorf("status %d", resp.StatusCode)
-	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxReply+1))
 	switch {
+	case resp.StatusCode != http.StatusOK:
+		a.retryAfter = retryAfter(resp.Header.Get("Retry-After"), w.o.Now())
+		if by.API == filters.OpenAI && refuses(resp.StatusCode, body, older) {
+			return a, fmt.Errorf("status %d: %w", resp.StatusCode, errMember)
+		}
+		return a, fmt.Errorf("status %d", resp.StatusCode)
 	case err != nil:
 		return a, fmt.Errorf("read answer: %w", harmless(err))
 	case len(body) > maxReply:
@@ -75,6 +96,18 @@ func (w *Worker) ask(ctx context.Context, by *filters.Summarizer, text string, c
 		return readAnthropic(body)
 	}
 	return readOpenAI(body)
+}
+
+// errMember says that a server does not take the member that bounds the answer.
+var errMember = errors.New("the bound of the answer is refused")
+
+// refuses reports whether an error names the member that bounds the answer.
+func refuses(status int, body []byte, older bool) bool {
+	member := "max_completion_tokens"
+	if older {
+		member = "max_tokens"
+	}
+	return (status == http.StatusBadRequest || status == http.StatusUnprocessableEntity) && bytes.Contains(body, []byte(member))
 }
 
 // errBroken stands for errors of an exchange whose text may hold the address or what the server sent.
@@ -101,30 +134,28 @@ type message struct {
 }
 
 // request is the request for a summary. No temperature is asked for: some models refuse any but their own.
-func (w *Worker) request(ctx context.Context, by *filters.Summarizer, prompt string) (*http.Request, error) {
+func (w *Worker) request(ctx context.Context, by *filters.Summarizer, prompt string, older bool) (*http.Request, error) {
 	var body any
-	header := http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"}, "User-Agent": {"tidemark"}}
-	switch by.API {
-	case filters.Anthropic:
+	if by.API == filters.Anthropic {
 		body = struct {
 			Model     string    `json:"model"`
 			MaxTokens int       `json:"max_tokens"`
 			System    string    `json:"system"`
 			Messages  []message `json:"messages"`
 		}{by.Model, maxOutput, instructions, []message{{"user", prompt}}}
-		header.Set("Anthropic-Version", "2023-06-01")
-		if w.o.Credential != "" {
-			header.Set("X-Api-Key", w.o.Credential)
+	} else {
+		b := struct {
+			Model               string    `json:"model"`
+			MaxTokens           int       `json:"max_tokens,omitempty"`
+			MaxCompletionTokens int       `json:"max_completion_tokens,omitempty"`
+			Messages            []message `json:"messages"`
+		}{Model: by.Model, Messages: []message{{"system", instructions}, {"user", prompt}}}
+		if older {
+			b.MaxTokens = maxOutput
+		} else {
+			b.MaxCompletionTokens = maxOutput
 		}
-	default:
-		body = struct {
-			Model     string    `json:"model"`
-			MaxTokens int       `json:"max_completion_tokens"`
-			Messages  []message `json:"messages"`
-		}{by.Model, maxOutput, []message{{"system", instructions}, {"user", prompt}}}
-		if w.o.Credential != "" {
-			header.Set("Authorization", "Bearer "+w.o.Credential)
-		}
+		body = b
 	}
 	raw, err := json.Marshal(body)
 	if err != nil {
@@ -134,8 +165,39 @@ func (w *Worker) request(ctx context.Context, by *filters.Summarizer, prompt str
 	if err != nil {
 		return nil, errors.New("the address cannot be used")
 	}
-	req.Header = header
+	req.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"}, "User-Agent": {"tidemark"}}
+	credential := w.credential(ctx, req.URL)
+	if by.API == filters.Anthropic {
+		req.Header.Set("Anthropic-Version", "2023-06-01")
+	}
+	switch {
+	case credential == "":
+	case by.API == filters.Anthropic:
+		req.Header.Set("X-Api-Key", credential)
+	default:
+		req.Header.Set("Authorization", "Bearer "+credential)
+	}
 	return req, nil
+}
+
+// credential is what a server is asked with: nothing where it would go over a network in plain text.
+func (w *Worker) credential(ctx context.Context, to *url.URL) string {
+	if w.o.Credential == "" || to.Scheme == "https" || loopback(to.Hostname()) {
+		return w.o.Credential
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.warned.Contains(to.Host) {
+		w.warned.Add(to.Host, struct{}{})
+		w.o.Log.WarnContext(ctx, "credential not sent, for want of https", "summarizer", to.Host)
+	}
+	return ""
+}
+
+// loopback reports whether requests to a host do not leave this one.
+func loopback(host string) bool {
+	a, err := netip.ParseAddr(host)
+	return err == nil && a.Unmap().IsLoopback() || strings.EqualFold(host, "localhost")
 }
 
 // retryAfter reads how long a server wants to be left alone, 0 if it does not say.

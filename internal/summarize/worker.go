@@ -23,7 +23,7 @@ const (
 	workers     = 2
 	maxWaiting  = 64   // jobs
 	maxKept     = 4096 // summaries
-	maxSpared   = 256  // summarizers whose failures are remembered
+	maxKnown    = 256  // summarizers whose failures and ways are remembered
 	bytesPerTok = 8    // of a text, at most: what is copied for a job is cut to so many bytes first
 )
 
@@ -74,6 +74,8 @@ type Worker struct {
 	closed bool
 	kept   *simplelru.LRU[pipeline.SummaryKey, summary]
 	spared *simplelru.LRU[filters.Summarizer, *pause]
+	older  *simplelru.LRU[filters.Summarizer, struct{}] // that take max_tokens alone
+	warned *simplelru.LRU[string, struct{}]             // hosts that get no credential
 }
 
 var _ pipeline.Summaries = (*Worker)(nil)
@@ -106,7 +108,9 @@ func New(o Options) *Worker {
 		client: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
 	}
 	w.kept, _ = simplelru.NewLRU[pipeline.SummaryKey, summary](maxKept, nil) // fails for sizes below 1
-	w.spared, _ = simplelru.NewLRU[filters.Summarizer, *pause](maxSpared, nil)
+	w.spared, _ = simplelru.NewLRU[filters.Summarizer, *pause](maxKnown, nil)
+	w.older, _ = simplelru.NewLRU[filters.Summarizer, struct{}](maxKnown, nil)
+	w.warned, _ = simplelru.NewLRU[string, struct{}](maxKnown, nil)
 	ctx, stop := context.WithCancel(context.Background())
 	w.stop = stop
 	for range workers {
@@ -115,13 +119,17 @@ func New(o Options) *Worker {
 	return w
 }
 
-// Close ends what is under way and returns when nothing runs any more.
+// Close ends what is under way, drops what waits, and returns when nothing runs any more.
 func (w *Worker) Close() {
 	w.mu.Lock()
 	w.closed = true
 	w.mu.Unlock()
 	w.stop()
 	w.done.Wait()
+	for len(w.jobs) > 0 { // nothing is added any more
+		j := <-w.jobs
+		w.drop(&j)
+	}
 	w.client.CloseIdleConnections()
 }
 
@@ -133,22 +141,45 @@ func (w *Worker) Ready(k pipeline.SummaryKey) (text string, ok bool) {
 	return s.text, s.text != ""
 }
 
-// Begin implements [pipeline.Summaries].
-func (w *Worker) Begin(k pipeline.SummaryKey, text func() string) bool {
+// Takes implements [pipeline.Summaries]. A job that there is no room for is reported as dropped.
+func (w *Worker) Takes(k pipeline.SummaryKey) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.closed || w.kept.Contains(k) || w.resting(&k.By) {
+	return w.takes(&k)
+}
+
+// takes is Takes. The lock must be held.
+func (w *Worker) takes(k *pipeline.SummaryKey) bool {
+	if w.closed || w.kept.Contains(*k) || w.resting(&k.By) {
 		return false
 	}
-	if len(w.jobs) == cap(w.jobs) { // only this function fills it, under the lock
+	if len(w.jobs) == cap(w.jobs) {
 		w.o.Report(Report{Outcome: Dropped})
 		return false
 	}
-	full := text()
-	part := ends(full, k.By.MaxInputTokens*bytesPerTok)
-	w.kept.Add(k, summary{pending: true})
-	w.jobs <- job{key: k, text: strings.Clone(part), cut: len(part) < len(full)}
 	return true
+}
+
+// Begin implements [pipeline.Summaries].
+func (w *Worker) Begin(k pipeline.SummaryKey, text func() string) bool {
+	if !w.Takes(k) { // before the text is made
+		return false
+	}
+	j := newJob(k, text())
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.takes(&k) {
+		return false
+	}
+	w.kept.Add(k, summary{pending: true})
+	w.jobs <- j // there is room: only this function fills it, under the lock
+	return true
+}
+
+// newJob returns the job of summarising a text, which it copies as far as the summarizer may take it.
+func newJob(k pipeline.SummaryKey, text string) job {
+	part := ends(text, k.By.MaxInputTokens*bytesPerTok)
+	return job{key: k, text: strings.Clone(part), cut: len(part) < len(text)}
 }
 
 // resting reports whether a summarizer is spared now. The lock must be held.
@@ -175,8 +206,7 @@ func (w *Worker) do(ctx context.Context, j *job) {
 	resting := w.resting(&j.key.By)
 	w.mu.Unlock()
 	if resting || ctx.Err() != nil {
-		w.forget(j)
-		w.o.Report(Report{Outcome: Dropped})
+		w.drop(j)
 		return
 	}
 	source, cut := fit(j.text, j.key.By.MaxInputTokens)
@@ -213,6 +243,12 @@ func (w *Worker) settle(j *job, text string) {
 	w.spared.Remove(j.key.By)
 }
 
+// drop forgets a job that was never sent.
+func (w *Worker) drop(j *job) {
+	w.forget(j)
+	w.o.Report(Report{Outcome: Dropped})
+}
+
 // forget makes a job one that may be begun again.
 func (w *Worker) forget(j *job) {
 	w.mu.Lock()
@@ -235,6 +271,25 @@ func (w *Worker) rest(j *job, retryAfter time.Duration) time.Duration {
 	d := min(max(p.next.NextBackOff(), retryAfter), longest)
 	p.until = w.o.Now().Add(d)
 	return d
+}
+
+// isOlder reports whether a summarizer is known to take max_tokens and not max_completion_tokens.
+func (w *Worker) isOlder(by *filters.Summarizer) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, ok := w.older.Get(*by)
+	return ok
+}
+
+// learn remembers which of the two a summarizer takes.
+func (w *Worker) learn(by *filters.Summarizer, older bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if older {
+		w.older.Add(*by, struct{}{})
+	} else {
+		w.older.Remove(*by)
+	}
 }
 
 // price is the model as the table of prices names it, and what an answer cost.

@@ -79,6 +79,7 @@ func Decide(in *Input) (Plan, error) {
 	if len(client) > MaxMarkers {
 		return p, nil
 	}
+	rescue(&p, in)
 	hold(&p, in)
 	place(&p, in)
 	keepPrevious(&p, in)
@@ -186,6 +187,25 @@ func Markable(ix *transcript.Index, n int32) bool {
 // bare reports whether an object has no members.
 func bare(ix *transcript.Index, object transcript.Span) bool {
 	return len(bytes.TrimSpace(ix.Body[object.Lo+1:object.Hi-1])) == 0
+}
+
+// rescue anchors the last message marker of the client's that stood in messages which are not forwarded, if no other is left: on the
+// last block before it that may carry one.
+func rescue(p *Plan, in *Input) {
+	ix := in.Index
+	if len(in.Dropped) == 0 || slices.ContainsFunc(p.Marks, func(m Mark) bool { return m.Seq >= int32(len(ix.Head)) }) {
+		return
+	}
+	for _, m := range slices.Backward(ix.Markers) {
+		if !gone(ix, in.Dropped, m.Seq) {
+			continue
+		}
+		if at := anchor(ix, in.Dropped, m.Seq); at >= 0 {
+			p.Marks = append(p.Marks, Mark{Seq: at, TTL: m.TTL, marker: -1})
+			p.Anchored++
+		}
+		return
+	}
 }
 
 // hold takes off every message marker at or after the earliest held block and anchors one before it. The anchor takes the

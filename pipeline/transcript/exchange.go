@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"bytes"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -14,44 +15,74 @@ type Gap struct {
 }
 
 // Gap finds what may be left out between two messages. With keepHuman what a human said there stays, and so does what it
-// answers, else two user messages would stand in a row; so does an exchange whose results came with a human's words. Messages
-// that are neither the user's nor the assistant's stay in any case. ok is false if nothing would be left out, or if a call
-// would be parted from a result.
+// answers, else two user messages would stand in a row; so does an exchange whose results came with a human's words. What loads
+// a tool stays in any case, and messages that are neither the user's nor the assistant's. ok is false if nothing would be left
+// out, or if what belongs together would be parted: a call and its result, also those of the provider's own tools.
 func (ix *Index) Gap(head, next int32, keepHuman bool) (g Gap, ok bool) {
 	g = Gap{Head: head, Next: next, Dropped: make([]bool, len(ix.Messages))}
-	for m := head + 1; m < next; m++ {
-		g.Dropped[m] = ix.Messages[m].Role != OtherRole
-		ok = ok || g.Dropped[m]
-	}
-	if keepHuman {
-		ok = ix.keepHuman(&g)
-	}
-	for i := range ix.Results {
-		if r := &ix.Results[i]; r.Call >= 0 && g.Dropped[r.Msg] != g.Dropped[ix.Calls[r.Call].Msg] {
-			return g, false
-		}
-	}
-	return g, ok
-}
-
-// keepHuman takes the messages of humans out of a gap, and reports whether anything is left in it.
-func (ix *Index) keepHuman(g *Gap) (left bool) {
-	for m := g.Head + 1; m < g.Next; {
+	for m := head + 1; m < next; {
 		end := m + 1
-		for end < g.Next && ix.continues(end) {
+		for end < next && ix.continues(end) {
 			end++
 		}
-		keep := end < g.Next && ix.Human(end) && !ix.answers(end)
+		keep := keepHuman && end < next && ix.Human(end) && !ix.answers(end)
 		for i := m; i < end; i++ {
-			keep = keep || ix.Human(i)
+			keep = keep || keepHuman && ix.Human(i) || ix.loads(i)
 		}
 		for i := m; i < end; i++ {
-			g.Dropped[i] = g.Dropped[i] && !keep
-			left = left || g.Dropped[i]
+			g.Dropped[i] = !keep && ix.Messages[i].Role != OtherRole
+			ok = ok || g.Dropped[i]
 		}
 		m = end
 	}
-	return left
+	return g, ok && ix.Whole(g.Dropped)
+}
+
+// Whole reports whether nothing that is left out belongs to anything that stays.
+func (ix *Index) Whole(dropped []bool) bool {
+	whole := true
+	ix.Pairs(func(call, result int32) { whole = whole && dropped[call] == dropped[result] })
+	return whole
+}
+
+// Pairs calls found with the messages of each call and its result: of tool calls, of the provider's own tools, and of calls that
+// such a tool has made.
+func (ix *Index) Pairs(found func(call, result int32)) {
+	for i := range ix.Results {
+		if r := &ix.Results[i]; r.Call >= 0 {
+			found(ix.Calls[r.Call].Msg, r.Msg)
+		}
+	}
+	var own map[string]int32 // messages of the provider's own calls
+	for i := range ix.Blocks {
+		b := &ix.Blocks[i]
+		if b.Kind != Other && (own == nil || b.Kind != ToolUse) || ix.Messages[b.Msg].Role != Assistant {
+			continue
+		}
+		members := gjson.GetManyBytes(b.Raw.Of(ix.Body), "id", "tool_use_id", "caller.tool_id")
+		for _, ref := range members[1:] {
+			if call, ok := own[ref.Str]; ok && ref.Str != "" {
+				found(call, b.Msg)
+			}
+		}
+		if id := members[0].Str; b.Kind == Other && id != "" {
+			if own == nil {
+				own = map[string]int32{}
+			}
+			own[id] = b.Msg
+		}
+	}
+}
+
+// loads reports whether a message holds a result that loads tools (tool_reference): what calls them needs it.
+func (ix *Index) loads(m int32) bool {
+	for i := ix.Messages[m].First; i < ix.Messages[m].Last; i++ {
+		if r := ix.Blocks[i].Result; r >= 0 && ix.Results[r].Form == MixedForm &&
+			bytes.Contains(ix.Results[r].Content.Of(ix.Body), []byte(`"tool_reference"`)) {
+			return true
+		}
+	}
+	return false
 }
 
 // continues reports whether a message belongs to the exchange of the one before it.
@@ -146,8 +177,8 @@ func (ix *Index) Compacted() bool {
 // maxOpaque is what an image or a document counts, in tokens, whatever its bytes.
 const maxOpaque = 1600
 
-// EstMessage is Est of a message: of its texts and calls as they are written in JSON, and of its results. Of thinking, whose signature
-// is about as long and counts half, it is five eighths.
+// EstMessage is Est of a message: of its texts and calls as they are written in JSON, and of its results. Thinking counts nothing:
+// it is no part of what a message is known by, as clients and providers leave it out of older turns.
 func (ix *Index) EstMessage(m int32) (n int) {
 	msg := &ix.Messages[m]
 	for i := msg.First; i < msg.Last; i++ {
@@ -156,7 +187,6 @@ func (ix *Index) EstMessage(m int32) (n int) {
 		case b.Kind == Text:
 			n += Est(view(b.Text.Of(ix.Body)))
 		case b.Kind == Thinking:
-			n += Est(view(b.Raw.Of(ix.Body))) * 5 / 8
 		case b.Kind == ToolUse && b.Call >= 0:
 			c := &ix.Calls[b.Call]
 			n += Est(view(c.Name.Of(ix.Body))) + Est(view(c.Input.Of(ix.Body)))
