@@ -54,6 +54,45 @@ func TestLaterEvidenceBringsNothingBack(t *testing.T) {
 	s.send(k.say("And on again."), pipeline.KindContinue, "a")
 }
 
+// TestLostVerdictIsNotMadeAgain: where the state is lost nobody can tell what was decided. Until a pause proves it cold, all is sent.
+func TestLostVerdictIsNotMadeAgain(t *testing.T) {
+	keys := coref.Default()
+	keys.MinLaterTurns = 2
+	f, err := coref.New(keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newScene(t, &pipeline.Config{Name: "coref", Filters: []filters.Filter{f}})
+	k := newTalk().exchange("a", "Bash", object("command", "make report"), "maxRetryCount\n"+strings.Repeat("plain words of a report\n", 200))
+	s.send(k.say("Go on.").say("And on.").say("Once more."), pipeline.KindNew, "")
+	s.wait(cold)
+	s.send(k.say("Go on again."), pipeline.KindContinue, "a")
+	s.lose()
+	s.send(k.say("And again."), pipeline.KindNew, "")
+	s.send(k.say("And on."), pipeline.KindContinue, "")
+}
+
+// TestOpenResultMayAge: what coref leaves open, as it is in use, tiered may shorten by its age.
+func TestOpenResultMayAge(t *testing.T) {
+	keys := tiered.Default()
+	keys.Window, keys.StubDistance = 2, 4
+	aging, err := tiered.New(keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newScene(t, &pipeline.Config{Name: "both", Filters: []filters.Filter{pipelineOf(t, coref.Name).Filters[0], aging}})
+	k := newTalk().exchange("a", "Bash", object("command", "make report"), "maxRetryCount\n"+strings.Repeat("plain words of a report\n", 200))
+	for i := range 3 {
+		k.exchange(fmt.Sprint("n", i), "Bash", object("command", "grep maxRetryCount"), "ok")
+	}
+	s.send(k, pipeline.KindNew, "")
+	s.wait(cold)
+	s.send(k.say("The limit is maxRetryCount."), pipeline.KindContinue, "a")
+	if s.o.Gates[pipeline.FilterGate{Filter: coref.Name, Gate: filters.OpenResult}] == 0 || s.o.New[0].Filter != tiered.Name {
+		t.Errorf("gates %v, new %v", s.o.Gates, s.o.New)
+	}
+}
+
 // TestExcerptNeverBecomesFacts: a result that was shortened to an excerpt keeps these bytes when its distance grows, while
 // one that is first looked at from as far away keeps nothing but facts of its call.
 func TestExcerptNeverBecomesFacts(t *testing.T) {

@@ -88,7 +88,7 @@ func playLong(t *testing.T, c *pipeline.Config, seed uint64) (n longSession) {
 
 // TestLongSessions: over sessions of 200 turns the prefix changes at declared moves alone, so at most once for each of them.
 func TestLongSessions(t *testing.T) {
-	pool := smallFilters(t)
+	pool, _ := smallFilters(t)
 	everything := &pipeline.Config{Name: "all"}
 	for _, name := range all.Names() {
 		everything.Filters = append(everything.Filters, pool[name])

@@ -341,11 +341,17 @@ func (p *pass) full() error {
 	return nil
 }
 
+// unknownRewrites are the warm moves of a branch whose history nobody remembers: what cannot be read counts as spent.
+const unknownRewrites = 1 << 20
+
 // fork makes the branch of this body: a copy of the one that it forks from, cut at the last message in common.
 func (p *pass) fork() *state.Branch {
 	b := &state.Branch{ID: p.id, Key: p.key}
 	from := p.m.branch
 	if from == nil {
+		if p.last >= 0 { // what happened before is not known
+			b.Ledger.Rewrites = unknownRewrites
+		}
 		return b
 	}
 	c := from.Clone()

@@ -2,12 +2,14 @@ package pipeline_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,12 +19,14 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/summarize"
 	"github.com/tidemark-dev/tidemark/pipeline"
 	"github.com/tidemark-dev/tidemark/pipeline/cache"
+	"github.com/tidemark-dev/tidemark/state"
 )
 
 // office is a summarizer that a scene's engine may ask, and what became of what it was asked.
 type office struct {
 	*testing.T
 	worker  *summarize.Worker
+	opened  []*summarize.Worker // all of them
 	reports chan summarize.Report
 	url     string
 }
@@ -42,7 +46,7 @@ func (o *office) reopen() {
 	w := summarize.New(summarize.Options{
 		Prices: cache.Prices(), Now: time.Now, Report: func(r summarize.Report) { o.reports <- r }, Log: slog.New(slog.DiscardHandler),
 	})
-	o.worker = w
+	o.worker, o.opened = w, append(o.opened, w)
 	o.Cleanup(w.Close)
 }
 
@@ -65,6 +69,14 @@ func (o *office) idle() {
 		o.Errorf("a summary was begun: %+v", r)
 	default:
 	}
+}
+
+// begun ends all work, and returns how many summaries were begun that nobody waited for.
+func (o *office) begun() int {
+	for _, w := range o.opened {
+		w.Close()
+	}
+	return len(o.reports)
 }
 
 // summed is the summary that an honest summarizer writes.
@@ -218,6 +230,104 @@ func TestAttemptsAreSpent(t *testing.T) {
 	o.expect(summarize.Refused)
 	s.send(k.runs("h"), pipeline.KindContinue, "a b c d")
 	o.idle()
+}
+
+// So over replicas that are used in turn, and over crashes: what is begun is counted in the store before.
+func TestAttemptsAreSpentInTheStore(t *testing.T) {
+	for name, next := range map[string]func(s *scene, o *office) func(){
+		"one replica": func(*scene, *office) func() { return func() {} },
+		"two replicas": func(s *scene, o *office) func() {
+			other := s.e
+			o.reopen()
+			s.employ(o)
+			return func() { s.e, other = other, s.e }
+		},
+		"crashes": func(s *scene, o *office) func() {
+			return func() {
+				o.reopen()
+				s.employ(o)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := openOffice(t, hostileAnswer)
+			s := newSummaryScene(o)
+			store := &watched{Store: s.store}
+			s.store = store
+			s.employ(o)
+			step := next(s, o)
+			k := s.talk().runs("a")
+			s.send(k, pipeline.KindNew, "")
+			s.e.Flush(context.Background())
+			store.merges.Store(0)
+			for i := range 7 {
+				step()
+				s.send(k.runs(fmt.Sprint("b", i)), pipeline.KindContinue, "")
+			}
+			if n := store.merges.Load(); n > 2 {
+				t.Errorf("%d writes for two attempts", n)
+			}
+			s.e.Flush(context.Background()) // else what was sent since is believed to be cached
+			s.wait(cold)
+			step()
+			s.send(k.runs("c"), pipeline.KindContinue, "a b0 b1 b2 b3 b4 b5") // the move makes place
+			for i := range 5 {
+				step()
+				s.send(k.runs(fmt.Sprint("d", i)), pipeline.KindContinue, "a b0 b1 b2 b3 b4 b5")
+			}
+			if n := o.begun(); n != 4 {
+				t.Errorf("%d attempts, want two before the move and two after it", n)
+			}
+		})
+	}
+}
+
+// watched is a store that counts how often activity is written, and may keep it from being written.
+type watched struct {
+	state.Store
+	merges atomic.Int32
+	before func(context.Context) error // nil: nothing keeps it
+}
+
+func (w *watched) Merge(ctx context.Context, k state.SessionKey, b []*state.Branch) (uint64, error) {
+	w.merges.Add(1)
+	if w.before != nil {
+		if err := w.before(ctx); err != nil {
+			return 0, err
+		}
+	}
+	return w.Store.Merge(ctx, k, b)
+}
+
+// What cannot be counted in time is not begun.
+func TestNoSummaryThatIsNotCounted(t *testing.T) {
+	release := make(chan struct{})
+	for name, before := range map[string]func(context.Context) error{
+		"broken": func(context.Context) error { return errors.New("no space is left") },
+		"slow": func(context.Context) error {
+			<-release
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := openOffice(t, honest)
+			s := newSummaryScene(o)
+			store := &watched{Store: s.store}
+			s.store = store
+			s.employ(o)
+			k := s.talk().runs("a")
+			s.send(k, pipeline.KindNew, "")
+			s.e.Flush(context.Background())
+			store.before = before
+			k.runs("b").Mark(gen.Short)
+			s.e.Request(deadline(t, 250*time.Millisecond), ask(k.Body(), s.c, s.at.Add(time.Second)))
+			if n := store.merges.Load(); n != 2 {
+				t.Errorf("%d writes, want one of the flush and one of the count", n)
+			}
+			o.idle()
+		})
+	}
+	close(release)
 }
 
 // Nothing is paid for where nothing would come of it.

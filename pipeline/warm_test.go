@@ -2,6 +2,7 @@ package pipeline_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
@@ -66,7 +67,7 @@ func TestWarmMovesPay(t *testing.T) {
 		}
 		with, without := newSide(t, moves), newSide(t, pipeline.Moves{})
 		maker := gen.New(gentest.Source(t), gen.Options{Files: 2, ResultBytes: rapid.SampledFrom([]int{1500, 6000}).Draw(t, "bytes")})
-		k := maker.Conversation(3)
+		k := maker.Conversation(0)
 		at := epoch
 		var move *pipeline.Move
 		left := 0
@@ -103,4 +104,25 @@ func TestWarmMovesPay(t *testing.T) {
 		t.Error("no warm move ever fired")
 	}
 	t.Logf("%d warm moves", fired)
+}
+
+// TestUnknownHistoryHasNoBudget: of a conversation that nobody remembers, the warm moves that it has had are not known. None is made.
+func TestUnknownHistoryHasNoBudget(t *testing.T) {
+	for _, known := range []bool{true, false} {
+		l := newLive(t, staleAtDepth(t, pipeline.Moves{Warm: true, Budget: 3, Horizon: 200}), simprovider.Policy{})
+		k, moves := l.talk(), 0
+		for i := range 12 {
+			if known || i > 3 {
+				l.turn(k)
+				moves += b2i(l.o.Move != nil && l.o.Move.Kind == pipeline.Warm)
+			}
+			k.read(fmt.Sprintf("r%d", i), "/w/a").edit(fmt.Sprintf("e%d", i), "/w/a")
+		}
+		if moves > 0 != known {
+			t.Errorf("known %v: %d warm moves", known, moves)
+		}
+		if !known && l.o.Gates[pipeline.FilterGate{Filter: readlifecycle.Name, Gate: filters.RewriteBudget}] == 0 {
+			t.Errorf("gates %v", l.o.Gates)
+		}
+	}
 }

@@ -1,6 +1,8 @@
 package coref
 
 import (
+	"math/bits"
+	"math/rand/v2"
 	"slices"
 	"unsafe"
 
@@ -143,7 +145,7 @@ func (x *index) token(hash uint64) (n int32, known bool) {
 		x.spread()
 	}
 	mask := uint64(len(x.slots) - 1)
-	i := hash & mask
+	i := x.slot(hash)
 	for ; x.slots[i] != 0; i = (i + 1) & mask {
 		if n := int32(x.slots[i] - 1); x.tokens[n].hash == hash {
 			return n, true
@@ -155,12 +157,20 @@ func (x *index) token(hash uint64) (n int32, known bool) {
 	return int32(len(x.tokens)) - 1, false
 }
 
+// odd is drawn once by each process, so that nobody can choose words that share a slot. What the index says does not depend on it.
+var odd = rand.Uint64() | 1 //nolint:gosec // it needs to be unknown, not unguessable
+
+// slot is where a hash is looked for first: the table has a power of two of them.
+func (x *index) slot(hash uint64) uint64 {
+	return hash * odd >> (65 - bits.Len(uint(len(x.slots))))
+}
+
 // spread makes the table twice as large.
 func (x *index) spread() {
 	x.slots = make([]uint32, max(minSlots, 2*len(x.slots)))
 	mask := uint64(len(x.slots) - 1)
 	for n := range x.tokens {
-		i := x.tokens[n].hash & mask
+		i := x.slot(x.tokens[n].hash)
 		for x.slots[i] != 0 {
 			i = (i + 1) & mask
 		}

@@ -22,7 +22,7 @@ type Config struct {
 	// Summaries.
 	SummaryMinChars int                `config:"summary_min_chars" doc:"a result of more characters keeps a summary in place of an excerpt, if one is ready"`
 	MaxAttempts     int                `config:"max_attempts_per_pass" doc:"summaries that are begun on a branch between two moves, whatever becomes of them"`
-	Summarizer      filters.Summarizer `config:"summarizer" doc:"model that writes summaries in the background: {url, api, model, timeout, max_input_tokens}; without url there are none. What the results hold is sent there, with the credential of the environment variable TIDEMARK_SUMMARIZER_KEY"`
+	Summarizer      filters.Summarizer `config:"summarizer" doc:"model that writes summaries in the background: {url, api, model, timeout, max_input_tokens}; without url there are none. What the results hold is sent there, with the credential of the environment variable TIDEMARK_SUMMARIZER_KEY if url is https, or http to a loopback address"`
 }
 
 // Default is the config of a route that sets no key. On recorded sessions results of 100 to 300 tokens paid for their markers,

@@ -59,7 +59,7 @@ func answered(turns filtertest.Session) (n int) {
 // naive is the rule, told by counting the later turns of every call.
 func naive(c tiered.Config, s filtertest.Session, turn int, call *filtertest.Call) string {
 	distance := answered(s[turn+1:])
-	floored := call.Does.Effect == filtertest.Reads || call.Tool == "Grep"
+	floored := call.Does.Effect == filtertest.Reads || call.Does.Effect == filtertest.ShellReads || call.Tool == "Grep"
 	switch {
 	case answered(s) < c.Window:
 		return string(filters.ShortSession)

@@ -39,7 +39,7 @@ func (f *filter) long(text string) bool {
 
 // exempt reports whether results of a tool are never summarised.
 func (f *filter) exempt(ix *transcript.Index, call int32) bool {
-	if f.floor[ix.CallFacts(call).Role] {
+	if f.floor[role(ix.CallFacts(call))] {
 		return true
 	}
 	name := ix.ToolName(&ix.Calls[call])

@@ -128,6 +128,8 @@ func TestSummariesArePreparedAhead(t *testing.T) {
 		{name: "only metered", s: turnsOf(30, test), left: 99, shape: func(c *tiered.Config) { c.MarkerMode = filters.Meter }},
 		{name: "a tool that is left out", s: turnsOf(30, test), left: 99, shape: func(c *tiered.Config) { c.Tools = filters.Globs{"!Bash"} }},
 		{name: "a role with a floor", s: turnsOf(30, named("Grep")), left: 99},
+		{name: "older browser views", s: turnsOf(30, named("browser_snapshot")), left: 99, shape: func(c *tiered.Config) { c.Floor = nil }},
+		{name: "browser views without a window", s: turnsOf(30, named("browser_snapshot")), left: 99, shape: func(c *tiered.Config) { c.Floor, c.BrowserWindow = nil, 0 }, want: near},
 		{name: "a thinker", s: turnsOf(30, named("Task")), left: 99},
 		{name: "failed", s: turnsOf(30, answered(filtertest.Answer{Text: filtertest.Source(200), Error: true})), left: 99},
 		{name: "short texts", s: turnsOf(30, answered(filtertest.Answer{Text: filtertest.Source(20)})), left: 99},
@@ -142,5 +144,40 @@ func TestSummariesArePreparedAhead(t *testing.T) {
 				t.Errorf("asked for %v, want %v", got, c.want)
 			}
 		})
+	}
+}
+
+// A summary is used if it saves 20 tokens beyond the largest marker, which takes 100.
+func TestSummaryMustSave(t *testing.T) {
+	c := summarizing()
+	c.SummaryMinChars, c.MaxChars, c.MinTokens = 0, 10, 0
+	f, err := tiered.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const summary = "All tests of the limiter passed, and those of the store were skipped."
+	text := ""
+	for seen := map[bool]int{}; seen[true] < 30; {
+		text += " word"
+		saved := transcript.Est(text) - transcript.Est(summary)
+		if saved < 10 {
+			continue
+		}
+		s := turnsOf(9, filtertest.Call{Tool: "Bash", Input: filtertest.Input{"command": "go test"}, Answer: &filtertest.Answer{Text: text}})
+		ix, err := transcript.Parse(s.Body(), transcript.Anthropic)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := f.Propose(&filters.View{
+			Index: ix, Turn: ix.LastTurn(), Candidates: []filters.Candidate{{Result: 0, Zone: filters.Uncovered, Open: true}},
+			Summary: func(int32, *filters.Summarizer, int) (string, filters.Gate) { return summary, "" },
+		})[0]
+		ix.Release()
+		used := p.Verdict == tiered.Tier2Summary && p.Extra == summary && p.Lesser == ""
+		excerpt := p.Verdict == tiered.Tier2 && p.Lesser == filters.MarkerNoGain
+		if used != (saved >= 120) || excerpt != (saved < 120) {
+			t.Fatalf("%d tokens saved before the marker: %+v", saved, p)
+		}
+		seen[used]++
 	}
 }

@@ -147,7 +147,7 @@ func (f *filter) tier(ix *transcript.Index, c *filters.Candidate, a *ages) (verd
 		return Browser, ""
 	case distance < f.c.Window:
 		return "", filters.WorkingSet
-	case distance < f.c.StubDistance || f.floor[ix.CallFacts(r.Call).Role]:
+	case distance < f.c.StubDistance || f.floor[role(ix.CallFacts(r.Call))]:
 		return Tier2, ""
 	}
 	return Tier1, ""
@@ -175,11 +175,19 @@ func (f *filter) extra(v *filters.View, p *filters.Proposal, a *ages) filters.Ga
 	return ""
 }
 
+// role is that of a call's tool; a shell command that reads one file is a read of it.
+func role(f *transcript.CallFacts) transcript.ToolRole {
+	if len(f.Shell) == 1 && f.Shell[0].Role == transcript.Read {
+		return transcript.Read
+	}
+	return f.Role
+}
+
 // hint says how the content can be had again. A command may have effects, and a page has changed, so that neither is
 // said to be run again.
 func hint(f *transcript.CallFacts) filters.Hint {
 	switch {
-	case f.Role == transcript.Read, len(f.Shell) == 1 && f.Shell[0].Role == transcript.Read:
+	case role(f) == transcript.Read:
 		return filters.ReRead
 	case f.Role == transcript.Search, f.Role == transcript.List:
 		return filters.ReRun

@@ -43,9 +43,9 @@ func outcome() *pipeline.Outcome {
 	return &pipeline.Outcome{
 		Body: []byte("secret outbound"), Level: pipeline.Decided, Branch: 0x2a, Replays: 3, Tokens: 1200, Session: "5e55",
 		New: []pipeline.DecisionMade{
-			{Filter: "readlifecycle", Tokens: 500, MarkerTokens: 40},
-			{Filter: "readlifecycle", Tokens: 300, MarkerTokens: 40},
-			{Filter: "readmaturation", Hold: true, Tokens: 900},
+			{Filter: "readlifecycle", Verdict: "stale", Tokens: 500, MarkerTokens: 40},
+			{Filter: "readlifecycle", Verdict: "stale", Tokens: 300, MarkerTokens: 40},
+			{Filter: "readmaturation", Verdict: "hold", Hold: true, Tokens: 900},
 		},
 		Gates:       map[pipeline.FilterGate]int{{Filter: "readlifecycle", Gate: filters.FreshRead}: 4},
 		Move:        &pipeline.Move{Kind: pipeline.Cold, Tokens: 720},
@@ -210,6 +210,7 @@ func TestResult(t *testing.T) {
 	got := observe.Result(outcome(), request()).AsMap()
 	want := map[string]any{
 		"outcome": "moved", "pipeline": "coding", "mode": "active", "format": "anthropic.messages", "gate": "", "filters": "readlifecycle,readmaturation",
+		"verdicts": "readlifecycle:stale=2,readmaturation:hold=1",
 		"bytes_in": 4000.0, "bytes_out": 1500.0, "tokens_removed": 720.0, "tokens_replayed": 1200.0, "move": "cold", "cache": "cold",
 		"prefix_changed": true, "session": "5e55", "lineage": "2a", "turn": 9.0, "duration_us": 1500.0, "config": "c0ffee", "compacted": true,
 	}

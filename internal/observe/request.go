@@ -3,6 +3,8 @@ package observe
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -106,6 +108,19 @@ func removed(o *pipeline.Outcome) (tokens int, names string) {
 	return tokens, strings.Join(seen, ",")
 }
 
+// verdicts counts new decisions by filter and verdict, which names the tier too: coref:unreferenced=2,tiered:tier2=1.
+func verdicts(o *pipeline.Outcome) string {
+	counts := map[string]int{}
+	for i := range o.New {
+		counts[o.New[i].Filter+":"+o.New[i].Verdict]++
+	}
+	words := make([]string, 0, len(counts))
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		words = append(words, name+"="+strconv.Itoa(counts[name]))
+	}
+	return strings.Join(words, ",")
+}
+
 // Result describes a request for access logs, as flat scalars: %DYNAMIC_METADATA(tidemark.result:outcome)%. Ids are
 // hashes. compacted is there only if it is true, as the OpenTelemetry convention for it asks. In mode shadow, the fields
 // that start with shadow_ say what mode active would have done.
@@ -118,6 +133,7 @@ func Result(o *pipeline.Outcome, r *pipeline.Request) *structpb.Struct {
 		"format":          structpb.NewStringValue(o.Format.String()),
 		"gate":            structpb.NewStringValue(string(o.Gate)),
 		"filters":         structpb.NewStringValue(names),
+		"verdicts":        structpb.NewStringValue(verdicts(o)),
 		"bytes_in":        structpb.NewNumberValue(float64(o.BytesIn)),
 		"bytes_out":       structpb.NewNumberValue(float64(o.BytesOut)),
 		"tokens_removed":  structpb.NewNumberValue(float64(tokens)),
@@ -138,6 +154,7 @@ func Result(o *pipeline.Outcome, r *pipeline.Request) *structpb.Struct {
 		tokens, names := removed(o.Shadow)
 		f["shadow_outcome"] = structpb.NewStringValue(o.Shadow.Class())
 		f["shadow_filters"] = structpb.NewStringValue(names)
+		f["shadow_verdicts"] = structpb.NewStringValue(verdicts(o.Shadow))
 		f["shadow_tokens_removed"] = structpb.NewNumberValue(float64(tokens))
 	}
 	return &structpb.Struct{Fields: f}

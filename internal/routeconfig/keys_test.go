@@ -170,6 +170,9 @@ func TestPresets(t *testing.T) {
 		if alone, ps := r.CheckJSON(string(text)); len(ps) > 0 || alone.Config.Hash != route.Config.Hash {
 			t.Errorf("%s is not its config: %v", p.Name, ps.Err())
 		}
+		if sheds := strings.Contains(names(route), "shed"); sheds != (p.Name == "deep" || p.Name == "seed-002") {
+			t.Errorf("%s runs %s", p.Name, names(route))
+		}
 		seed, harmless := strings.HasPrefix(p.Name, "seed-"), route.Config.Moves.Brake && route.Config.Moves.RawGuard && !route.Config.Moves.Warm
 		warm := p.Name == "seed-002" || p.Name == "seed-004" // their originals change what is cached
 		if route.Config.Moves.Warm != warm || route.Config.Levers.Place || seed == harmless {

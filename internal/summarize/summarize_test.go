@@ -490,3 +490,62 @@ func TestCloseEndsWhatIsUnderWay(t *testing.T) {
 		t.Error("begun after Close")
 	}
 }
+
+// What waits is no larger than the summarizer may take.
+func TestWhatWaitsIsCut(t *testing.T) {
+	k := keyOf("http://localhost", filters.OpenAI, 1)
+	bound := k.By.MaxInputTokens * 8
+	text := "the beginning" + strings.Repeat(" middle", bound) + "the end"
+	part, cut := summarize.Queued(k, text)
+	if !cut || len(part) > bound || len(part) < bound-8 || !strings.HasPrefix(part, "the beginning") || !strings.HasSuffix(part, "the end") {
+		t.Errorf("%d bytes wait, cut: %v", len(part), cut)
+	}
+	if part, cut := summarize.Queued(k, source); cut || part != source {
+		t.Errorf("%q waits, cut: %v", part, cut)
+	}
+}
+
+// The text is made while others may use the worker, and one of two that begin the same at the same time does.
+func TestTheTextIsMadeOutsideOfTheLock(t *testing.T) {
+	s := serve(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, says(filters.OpenAI, good)) })
+	d := newDesk(t, credential)
+	k := keyOf(s.URL, filters.OpenAI, 1)
+	outer := d.Begin(k, func() string {
+		if !d.Takes(k) || !d.Begin(k, func() string { return source }) {
+			t.Error("not begun")
+		}
+		return source
+	})
+	if outer || d.Takes(k) {
+		t.Error("begun twice")
+	}
+	d.expect(summarize.Ready)
+	if d.Close(); len(d.reports) > 0 {
+		t.Errorf("also %+v", <-d.reports)
+	}
+}
+
+// Every job is reported, those that wait when the worker is closed too.
+func TestCloseReportsWhatWaits(t *testing.T) {
+	taken := make(chan struct{}, 2)
+	s := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		taken <- struct{}{}
+		<-r.Context().Done()
+	})
+	d := newDesk(t, credential)
+	for n := range 9 {
+		if !d.Begin(keyOf(s.URL, filters.OpenAI, n), func() string { return source }) {
+			t.Fatal("not begun")
+		}
+	}
+	<-taken
+	<-taken
+	d.Close()
+	for range 9 {
+		d.expect(summarize.Dropped)
+	}
+	if len(d.reports) > 0 || d.Takes(keyOf(s.URL, filters.OpenAI, 10)) {
+		t.Error("more than was begun")
+	}
+}

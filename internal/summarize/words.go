@@ -45,7 +45,7 @@ func alien(source, summary string) bool {
 				return
 			}
 			begin, end := i+n, i+n+len(id)
-			found = !alone(source, widened(summary, begin, end))
+			found = !stands(source, widened(summary, begin, end))
 			i = end
 		}
 	})
@@ -53,11 +53,25 @@ func alien(source, summary string) bool {
 		return true
 	}
 	for _, word := range numbered.FindAllString(summary, -1) {
-		if digits(word) >= 2 && !alone(source, word) && !counted(source, word) {
+		if digits(word) >= 2 && !stands(source, word) {
 			return true
 		}
 	}
 	return false
+}
+
+// stands reports whether a text has a word: as it is, or, if it is a version, with a v before it, or, if it is another number,
+// with a unit behind it, with another or with none.
+func stands(text, word string) bool {
+	if alone(text, word) || version.MatchString(word) && alone(text, "v"+word) {
+		return true
+	}
+	m := amount.FindStringSubmatch(word)
+	if m == nil {
+		return false
+	}
+	there, err := regexp.Compile(`(?:^|[^\pL\pM\pN_])` + regexp.QuoteMeta(m[1]) + units + `(?:$|[^\pL\pM\pN_])`)
+	return err == nil && there.MatchString(text)
 }
 
 // widened is a part of a text with the rest of the words that it begins and ends in: underscores, which identifiers are trimmed
@@ -80,13 +94,14 @@ func widened(text string, begin, end int) string {
 	return text[begin:end]
 }
 
-// units may stand behind a number with a space between or without.
-const units = `(?:[nuµm]?s|sec|min|[mh]|[kmgt]i?b|b|k|x|px|th)?`
+// units of numbers; none of them is a digit of a hexadecimal word.
+const units = `(?:[nuµm]?s|sec|min|[mhx]|[kKMGT]i?B?|B|px|th)?`
 
 var (
 	// numbered are words with a digit; a point between digits parts no words.
 	numbered = regexp.MustCompile(`[\pL\pM\pN_]*\pN[\pL\pM\pN_]*(?:\.\pN[\pL\pM\pN_]*)*`)
-	number   = regexp.MustCompile(`^(?i:v?([0-9]+(?:\.[0-9]+)*)` + units + `)$`)
+	amount   = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?)` + units + `$`)
+	version  = regexp.MustCompile(`^[0-9]+(?:\.[0-9]+){2,}$`)
 )
 
 func digits(s string) (n int) {
@@ -96,17 +111,6 @@ func digits(s string) (n int) {
 		}
 	}
 	return n
-}
-
-// counted reports whether a word is a number that stands in a text, be it with another unit behind it, or with the v of a
-// version.
-func counted(text, word string) bool {
-	m := number.FindStringSubmatch(word)
-	if m == nil {
-		return false
-	}
-	there, err := regexp.Compile(`(?i)(?:^|[^\pL\pM\pN_])v?` + regexp.QuoteMeta(m[1]) + units + `(?:$|[^\pL\pM\pN_])`)
-	return err == nil && there.MatchString(text)
 }
 
 var (
