@@ -127,7 +127,7 @@ func (j *judge) index() *index {
 	grow := func(kept filters.Memo) filters.Memo {
 		x, _ := kept.(*index)
 		if x == nil {
-			x = &index{}
+			x = &index{numbers: map[uint64]int32{}}
 		}
 		x.read(j.v.Index)
 		j.x = x

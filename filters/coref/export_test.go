@@ -9,7 +9,7 @@ import (
 func Read(kept filters.Memo, ix *transcript.Index) filters.Memo {
 	x, _ := kept.(*index)
 	if x == nil {
-		x = &index{}
+		x = &index{numbers: map[uint64]int32{}}
 	}
 	x.read(ix)
 	return x

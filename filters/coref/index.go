@@ -1,8 +1,6 @@
 package coref
 
 import (
-	"math/bits"
-	"math/rand/v2"
 	"slices"
 	"unsafe"
 
@@ -20,8 +18,8 @@ type index struct {
 	outputs  []output
 	tokens   []token
 	uses     []use
-	slots    []uint32 // hash table over tokens: number of the token plus one, 0 for a free slot
-	full     bool     // there are too many identifiers: nothing is known
+	numbers  map[uint64]int32 // of tokens, by their hashes; a map of Go's own, as nobody can choose words that share its slots
+	full     bool             // there are too many identifiers: nothing is known
 }
 
 // output is one result. The identifiers that stood nowhere before it are tokens[first:last].
@@ -42,8 +40,8 @@ type use struct{ turn, msg, before int32 }
 const (
 	none      = -1
 	maxTokens = 1 << 19 // a bound for hostile bodies: a megabyte of code holds about 20,000
-	minSlots  = 1 << 10
-	minSpread = 5 // an identifier in more results than this, and in more than a quarter of them, is furniture of the session
+	perNumber = 24      // bytes of one entry of a map, about
+	minSpread = 5       // an identifier in more results than this, and in more than a quarter of them, is furniture of the session
 )
 
 // Messages implements [filters.Memo].
@@ -52,7 +50,7 @@ func (x *index) Messages() int32 { return x.messages }
 // Size implements [filters.Memo].
 func (x *index) Size() int {
 	return int(unsafe.Sizeof(*x)) + cap(x.outputs)*int(unsafe.Sizeof(output{})) + cap(x.tokens)*int(unsafe.Sizeof(token{})) +
-		cap(x.uses)*int(unsafe.Sizeof(use{})) + cap(x.slots)*int(unsafe.Sizeof(uint32(0)))
+		cap(x.uses)*int(unsafe.Sizeof(use{})) + len(x.numbers)*perNumber
 }
 
 // read goes on to the last assistant message. What follows is too new to have been used, and clients still change it.
@@ -67,7 +65,7 @@ func (x *index) read(ix *transcript.Index) {
 		}
 	}
 	if x.full {
-		x.tokens, x.uses, x.slots = nil, nil, nil
+		x.tokens, x.uses, x.numbers = nil, nil, nil
 	}
 }
 
@@ -141,41 +139,14 @@ func (s *surface) used(t *token) {
 
 // token returns the number of the token with a hash, and whether it was there before.
 func (x *index) token(hash uint64) (n int32, known bool) {
-	if 2*len(x.tokens) >= len(x.slots) {
-		x.spread()
-	}
-	mask := uint64(len(x.slots) - 1)
-	i := x.slot(hash)
-	for ; x.slots[i] != 0; i = (i + 1) & mask {
-		if n := int32(x.slots[i] - 1); x.tokens[n].hash == hash {
-			return n, true
-		}
+	if n, known = x.numbers[hash]; known {
+		return n, true
 	}
 	x.full = len(x.tokens) >= maxTokens
+	n = int32(len(x.tokens))
 	x.tokens = append(x.tokens, token{hash: hash})
-	x.slots[i] = uint32(len(x.tokens))
-	return int32(len(x.tokens)) - 1, false
-}
-
-// odd is drawn once by each process, so that nobody can choose words that share a slot. What the index says does not depend on it.
-var odd = rand.Uint64() | 1 //nolint:gosec // it needs to be unknown, not unguessable
-
-// slot is where a hash is looked for first: the table has a power of two of them.
-func (x *index) slot(hash uint64) uint64 {
-	return hash * odd >> (65 - bits.Len(uint(len(x.slots))))
-}
-
-// spread makes the table twice as large.
-func (x *index) spread() {
-	x.slots = make([]uint32, max(minSlots, 2*len(x.slots)))
-	mask := uint64(len(x.slots) - 1)
-	for n := range x.tokens {
-		i := x.slot(x.tokens[n].hash)
-		for x.slots[i] != 0 {
-			i = (i + 1) & mask
-		}
-		x.slots[i] = uint32(n) + 1
-	}
+	x.numbers[hash] = n
+	return n, false
 }
 
 // evidence is what the index says of one result.
