@@ -282,6 +282,28 @@ func TestAttemptsAreSpentInTheStore(t *testing.T) {
 	}
 }
 
+// An attempt that cannot be begun is not counted.
+func TestAttemptsAreNotSpentOnNothing(t *testing.T) {
+	o := openOffice(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "300")
+		w.WriteHeader(http.StatusServiceUnavailable)
+	})
+	s := newSummaryScene(o)
+	k := s.talk().runs("a")
+	s.send(k, pipeline.KindNew, "")
+	s.send(k.runs("b"), pipeline.KindContinue, "")
+	o.expect(summarize.Failed)
+	for _, id := range []string{"c", "d", "e"} {
+		s.send(k.runs(id), pipeline.KindContinue, "")
+	}
+	s.wait(cold)
+	s.send(k.runs("f"), pipeline.KindContinue, "a b c d")
+	s.expectGates(map[filters.Gate]int{filters.AttemptsSpent: 0, filters.NoSummary: 4})
+	if n := o.begun(); n != 0 {
+		t.Errorf("%d more attempts", n)
+	}
+}
+
 // watched is a store that counts how often activity is written, and may keep it from being written.
 type watched struct {
 	state.Store

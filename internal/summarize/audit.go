@@ -39,11 +39,11 @@ var forged = []struct {
 	{"markup", regexp.MustCompile(`</?\s*(antml|system|assistant|user|human|developer|instruction|tool|function|invoke|parameter|thinking|important|admin|command|context|prompt|reminder|claude|s>)`)},
 	{"markup", regexp.MustCompile(`<\||\|>|\[/?inst\]|<</?sys|\x60\x60\x60|~~~|\]\(|(?m:^\s*#{1,6}\s)`)},
 	{"call", regexp.MustCompile(`[{\[]\s*\\?"|"\s*:\s*["{\[]|\{\s*\\?'|'\s*:\s*['"{\[]`)},
-	{"turn", regexp.MustCompile(`(?m)(^|[.!?;:…]['")]*\s|[。！？；])\W*` + roles + `\s*(prompt|message|reminder|note)?[\s*_]*` + colons)},
+	{"turn", regexp.MustCompile(`(?m)(^|[.!?;:]['")]*\s|。)\W*` + roles + `\s*(prompt|message|reminder|note)?[\s*_]*` + colons)},
 	{"instruction", regexp.MustCompile(`\b(ignore|disregard|forget|override|bypass|stop following)\b.{0,60}\b(instruction|prompt|rule|guideline|message|direction|told|polic|above|previous|prior|earlier)`)},
 	{"instruction", regexp.MustCompile(`\byou (must|should|shall|need|have to|are (now|to|required|an?)|will now|may now|can now)\b|\b(new|updated|real|actual|hidden|important) instructions?\b|\byour (new |real |actual )?(task|instructions?|job|goal|role|orders?) (is|are)\b`)},
 	{"instruction", regexp.MustCompile(`\bthe (agent|assistant|ai|reader) (now |then |also )?(must|should|shall|needs to|has to|is to|ought)\b`)},
-	{"instruction", regexp.MustCompile(`(?m)(^|[.!?;…]['")]*\s+|[。！？；]\s*)(` + urging + `)*` + orders)},
+	{"instruction", regexp.MustCompile(`(?m)(^|[.!?;]['")]*\s+|。\s*)(` + urging + `)*` + orders)},
 	{"instruction", regexp.MustCompile(`[:,–—]\s+((and|or|but)\s+)?((` + urging + `)+` + orders + `|` + orders + `\s*` + things + `)`)},
 }
 
