@@ -99,6 +99,7 @@ type world struct {
 	replicas bool
 	excused  int
 	seen     bool
+	past     map[string]bool // bodies that went past tidemark
 	policy   simprovider.Policy
 	forgot   int  // tokens of shorter prefixes that lapsed while a longer one was read
 	lost     int  // tokens more uncached than without tidemark, all requests together
@@ -158,7 +159,7 @@ func newWorld(base *pipeline.Config, policy simprovider.Policy, flush time.Durat
 	w := &world{
 		policy: policy, ctx: context.Background(), store: &faulty{Store: memory.New()}, base: base, flush: flush,
 		plain: simprovider.New(simprovider.Options{Policy: policy}), filtered: simprovider.New(simprovider.Options{Policy: policy}),
-		hasher: transcript.NewHasher(bytes.Repeat([]byte("k"), 32)), by: map[string]int{}, keepRecent: keepRecent, last: map[string]sent{}, decided: map[string]map[string]string{},
+		hasher: transcript.NewHasher(bytes.Repeat([]byte("k"), 32)), by: map[string]int{}, past: map[string]bool{}, keepRecent: keepRecent, last: map[string]sent{}, decided: map[string]map[string]string{},
 	}
 	for i := range 2 {
 		w.configs = append(w.configs, base)
@@ -264,9 +265,11 @@ func (w *world) send(ev *simagent.Event) {
 		return
 	}
 	if ev.Seen && o.Gate != filters.Off {
+		w.outage = w.outage || !w.seen && w.past[string(ev.Body)] // it was sent before anybody looked: what seems fresh is cached
 		w.seen = true
 	} else {
 		w.outage = w.outage || w.seen
+		w.past[string(ev.Body)] = true
 	}
 	if w.trace && ev.Outcome == simagent.Failed && o != nil {
 		fmt.Println(w.n, ev.Line, "failed", o.Kind, o.Gate)
