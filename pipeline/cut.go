@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/tidemark-dev/tidemark/filters"
-	"github.com/tidemark-dev/tidemark/pipeline/breakpoint"
 	"github.com/tidemark-dev/tidemark/pipeline/transcript"
 	"github.com/tidemark-dev/tidemark/state"
 )
@@ -135,15 +134,6 @@ func (m *match) cut() *state.Cut {
 
 // decidedNow reports whether this request changes the outbound.
 func (p *pass) decidedNow() bool { return len(p.news) > 0 || p.newCut != nil }
-
-// clientMarks are the client's breakpoints that are forwarded.
-func (p *pass) clientMarks() []breakpoint.Mark {
-	dropped := p.out.droppedMessages()
-	return slices.DeleteFunc(breakpoint.Client(p.ix), func(m breakpoint.Mark) bool {
-		msg := p.ix.Seq(m.Seq).Msg
-		return msg >= 0 && dropped != nil && dropped[msg]
-	})
-}
 
 // unproven is the gate that a failed proof stands for.
 func (p *pass) unproven(err error) filters.Gate {

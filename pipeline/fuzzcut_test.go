@@ -139,10 +139,7 @@ func checkCut(body []byte, s gen.Source, fatalf func(string, ...any)) (done []st
 	out := Splice(body, edits)
 	checkSpliced(ix, span, out, fatalf)
 	o := &outbound{layout: l.without(span)}
-	marks := slices.DeleteFunc(breakpoint.Client(ix), func(m breakpoint.Mark) bool {
-		msg := ix.Seq(m.Seq).Msg
-		return msg >= 0 && span.Dropped[msg]
-	})
+	marks := breakpoint.Forwarded(ix, span.Dropped)
 	if err := o.proveDeep(out, &breakpoint.Plan{Marks: marks}); err != nil {
 		fatalf("%v: %s", err, shown(ix, edits))
 	}

@@ -246,14 +246,17 @@ func forkedLedger(l *live) {
 	l.untilLifted(f)
 }
 
+// hour plays one request as a client sends it that asks for an hour.
+func (l *live) hour(k *talk) {
+	l.Helper()
+	k.Mark(gen.Long)
+	l.marked(k)
+}
+
 // lowers: big increments of a client that asks for an hour are written for five minutes, and lifted by the next small one.
 func lowers(l *live) {
 	k := l.talk()
-	hour := func() {
-		l.Helper()
-		k.Mark(gen.Long)
-		l.marked(k)
-	}
+	hour := func() { l.Helper(); l.hour(k) }
 	hour()
 	k.say("Go on.")
 	hour()
@@ -284,11 +287,7 @@ func lowers(l *live) {
 // misjudgesPart: the client's own hour holds, but not what was written for five minutes behind it and lifted.
 func misjudgesPart(l *live) {
 	k := l.talk()
-	hour := func() {
-		l.Helper()
-		k.Mark(gen.Long)
-		l.marked(k)
-	}
+	hour := func() { l.Helper(); l.hour(k) }
 	hour()
 	k.say("Go on.")
 	hour()

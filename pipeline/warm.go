@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/filters"
+	"github.com/tidemark-dev/tidemark/pipeline/breakpoint"
 	"github.com/tidemark-dev/tidemark/pipeline/cache"
 )
 
@@ -211,7 +212,7 @@ func (p *pass) saves(w *wish) (n float64, bytes int) {
 // provider finds no entry that no breakpoint reaches, so a cut behind its lookback costs everything back to the last one
 // that does.
 func (p *pass) survivors() func(cell int32) int32 {
-	marks, at := p.clientMarks(), p.out.positions()
+	marks, at := breakpoint.Forwarded(p.ix, p.out.droppedMessages()), p.out.positions()
 	alive := map[int32]bool{}
 	for e := range p.met() {
 		if e.SureAlive(p.r.Now) && p.reaches(at, marks, e.Cells) {

@@ -31,6 +31,15 @@ func long(turns int) Session {
 	return s
 }
 
+// AllOpen is the view of a body of which nothing is cached or decided: every result is open.
+func AllOpen(ix *transcript.Index) *filters.View {
+	v := &filters.View{Index: ix, Turn: ix.LastTurn()}
+	for i := range ix.Results {
+		v.Candidates = append(v.Candidates, filters.Candidate{Result: int32(i), Zone: filters.Uncovered, Open: true})
+	}
+	return v
+}
+
 // viewOf is the view of a body in which the results of the last turns are open: all of them, or those of one turn. Of the
 // last turn they are fresh.
 func viewOf(ix *transcript.Index, turns int32) *filters.View {

@@ -79,26 +79,12 @@ func (v *vector) view(ix *transcript.Index) (*filters.View, error) {
 	view := &filters.View{
 		Index: ix, Turn: ix.LastTurn(), HoldGate: filters.Gate(v.Header["hold_gate"]), CutGate: filters.Gate(v.Header["cut_gate"]),
 	}
-	last := ix.LastAssistant()
-	of := map[string]int{} // call id → candidate
-	decided := strings.Fields(v.Header["decided"])
 	var errs []error
 	gap, err := v.cut(ix, view)
 	if err != nil {
 		errs = append(errs, err)
 	}
-	for i := range ix.Results {
-		id := ix.CallID(&ix.Results[i])
-		if slices.Contains(decided, id) || view.Cut != nil && gap.Dropped[ix.Results[i].Msg] {
-			continue
-		}
-		c := filters.Candidate{Result: int32(i), Zone: filters.Uncovered, Open: true}
-		if ix.Results[i].Msg > last {
-			c.Zone = filters.Fresh
-		}
-		of[id] = len(view.Candidates)
-		view.Candidates = append(view.Candidates, c)
-	}
+	of := v.candidates(ix, view, &gap)
 	each := func(header string, do func(c *filters.Candidate, value string)) {
 		for word := range strings.FieldsSeq(v.Header[header]) {
 			id, value, _ := strings.Cut(word, "=")
@@ -137,6 +123,24 @@ func (v *vector) view(ix *transcript.Index) (*filters.View, error) {
 		errs = append(errs, err)
 	}
 	return view, errors.Join(errs...)
+}
+
+// candidates fills in what is undecided and returns, by call id, which candidate a result is.
+func (v *vector) candidates(ix *transcript.Index, view *filters.View, gap *transcript.Gap) map[string]int {
+	of, decided := map[string]int{}, strings.Fields(v.Header["decided"])
+	for _, c := range AllOpen(ix).Candidates {
+		r := &ix.Results[c.Result]
+		id := ix.CallID(r)
+		if slices.Contains(decided, id) || view.Cut != nil && gap.Dropped[r.Msg] {
+			continue
+		}
+		if r.Msg > ix.LastAssistant() {
+			c.Zone = filters.Fresh
+		}
+		of[id] = len(view.Candidates)
+		view.Candidates = append(view.Candidates, c)
+	}
+	return of
 }
 
 // cut fills in the cut in force that the header tells and returns what it leaves out.

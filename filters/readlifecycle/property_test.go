@@ -31,10 +31,7 @@ func verdicts(t *rapid.T, c readlifecycle.Config, s filtertest.Session) map[stri
 		t.Fatal(err)
 	}
 	defer ix.Release()
-	v := &filters.View{Index: ix, Turn: ix.LastTurn()}
-	for i := range ix.Results {
-		v.Candidates = append(v.Candidates, filters.Candidate{Result: int32(i), Zone: filters.Uncovered, Open: true})
-	}
+	v := filtertest.AllOpen(ix)
 	found := map[string]string{}
 	for _, p := range f.Propose(v) {
 		id := string([]byte(ix.CallID(&ix.Results[p.Result])))

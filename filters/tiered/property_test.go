@@ -32,10 +32,7 @@ func proposals(t *rapid.T, c tiered.Config, s filtertest.Session) map[string]fil
 		t.Fatal(err)
 	}
 	defer ix.Release()
-	v := &filters.View{Index: ix, Turn: ix.LastTurn()}
-	for i := range ix.Results {
-		v.Candidates = append(v.Candidates, filters.Candidate{Result: int32(i), Zone: filters.Uncovered, Open: true})
-	}
+	v := filtertest.AllOpen(ix)
 	found := map[string]filters.Proposal{}
 	for _, p := range f.Propose(v) {
 		found[strings.Clone(ix.CallID(&ix.Results[p.Result]))] = p

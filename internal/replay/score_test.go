@@ -3,8 +3,6 @@ package replay
 import (
 	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -365,22 +363,7 @@ func TestPictureOfAScore(t *testing.T) {
 	if err := ScoreSVG(&got, drawnScore()); err != nil {
 		t.Fatal(err)
 	}
-	name := filepath.Join("testdata", "score.svg")
-	if *update {
-		if os.Getenv("CI") != "" {
-			t.Fatal("goldens are not rewritten in CI")
-		}
-		if err := os.WriteFile(name, got.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got.String()); diff != "" {
-		t.Errorf("run with -update and look at the picture:\n%s", diff)
-	}
+	golden(t, "score.svg", got.String())
 	wellFormed(t, &got)
 	var empty bytes.Buffer
 	if err := ScoreSVG(&empty, &Score{}); err != nil {

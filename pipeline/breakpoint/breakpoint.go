@@ -72,9 +72,7 @@ type Plan struct {
 // Decide places the markers. A body with more of them than the provider accepts is left as it is: it will be refused.
 func Decide(in *Input) (Plan, error) {
 	ix := in.Index
-	client := slices.DeleteFunc(Client(ix), func(m Mark) bool {
-		return m.nested && slices.Contains(in.Replaced, m.Seq) || gone(ix, in.Dropped, m.Seq)
-	})
+	client := slices.DeleteFunc(Forwarded(ix, in.Dropped), func(m Mark) bool { return m.nested && slices.Contains(in.Replaced, m.Seq) })
 	p := Plan{Marks: slices.Clone(client)}
 	if len(client) > MaxMarkers {
 		return p, nil
@@ -114,6 +112,11 @@ func Client(ix *transcript.Index) []Mark {
 	}
 	slices.SortStableFunc(marks, func(a, b Mark) int { return cmp.Or(cmp.Compare(a.Seq, b.Seq), nestedFirst(a, b)) })
 	return marks
+}
+
+// Forwarded is Client without the markers of messages that are not forwarded.
+func Forwarded(ix *transcript.Index, dropped []bool) []Mark {
+	return slices.DeleteFunc(Client(ix), func(m Mark) bool { return gone(ix, dropped, m.Seq) })
 }
 
 func nestedFirst(a, b Mark) int {
