@@ -67,8 +67,17 @@ func TestWarmMovesPay(t *testing.T) {
 		}
 		with, without := newSide(t, moves), newSide(t, pipeline.Moves{})
 		maker := gen.New(gentest.Source(t), gen.Options{Files: 2, ResultBytes: rapid.SampledFrom([]int{1500, 6000}).Draw(t, "bytes")})
-		k := maker.Conversation(0)
+		k := maker.Conversation(3)
 		at := epoch
+		begun := k.Clone() // from its first message on, so that no warm move can have been made before
+		begun.Truncate(1)
+		begun.Mark(gen.Short)
+		if without.sim.Call(begun.Compact(), http.Header{"X-Api-Key": {"probe"}}, at).Status != http.StatusOK {
+			return // no client would begin like this
+		}
+		with.send(t, begun.Compact(), at)
+		without.send(t, begun.Compact(), at)
+		at = at.Add(20 * time.Second)
 		var move *pipeline.Move
 		left := 0
 		for turn := 0; turn < 24 || left > 0; turn++ {
