@@ -78,6 +78,7 @@ type Request struct {
 	ID           string // for logs
 	Route        string // for metrics
 	Format       transcript.Format
+	Model        string // from the path; empty: the body names it
 	Body         []byte
 	Tenant       string // material of the tenant's key; hashed at once, kept nowhere
 	Session      string // from a header; empty: the body may name it

@@ -31,15 +31,20 @@ type Format uint8
 // Wire formats.
 const (
 	UnknownFormat Format = iota
-	Anthropic            // Anthropic Messages
+	Anthropic            // Anthropic Messages, also in Bedrock's InvokeModel and Vertex's rawPredict
+	Chat                 // OpenAI Chat Completions
+	Responses            // OpenAI Responses
+	Converse             // Bedrock Converse
+	Gemini               // Gemini generateContent
 )
 
-func (f Format) String() string {
-	if f == Anthropic {
-		return "anthropic.messages"
-	}
-	return "unknown"
-}
+var formatNames = [...]string{"unknown", "anthropic.messages", "openai.chat", "openai.responses", "bedrock.converse", "gemini.generate"}
+
+func (f Format) String() string { return formatNames[f] }
+
+// Automatic reports whether the provider caches prompts by itself: the whole prompt is then one entry, and no breakpoint says
+// where it ends.
+func (f Format) Automatic() bool { return f == Chat || f == Responses || f == Gemini }
 
 // Span is a range of bytes of the body, Lo inclusive, Hi exclusive.
 type Span struct{ Lo, Hi uint32 }
