@@ -51,8 +51,8 @@ func TestGatesPage(t *testing.T) {
 			b.WriteString("| `" + string(g.Gate) + "` | " + g.Meaning + " |\n")
 		}
 	}
-	b.WriteString("\n## Requests that no engine sees\n\nTheir outcome is `untouched`; the reason is a label of `tidemark_passed_total`: `path`, `method`, `content_type`, `content_encoding` (not tidemark's to read), " +
-		"`no_body`, `no_headers`, `unsupported_mode`, `too_large`, `observability`, `fault`.\n")
+	b.WriteString("\n## Requests that no engine sees\n\nTheir outcome is `untouched`; the reason is a label of `tidemark_passed_total`: `path`, `method`, `content_type`, `content_encoding`, `model`, `wrapped` " +
+		"(not tidemark's to read), `encoded_invalid`, `encoded_limit` (the body could not be decoded), `no_body`, `no_headers`, `unsupported_mode`, `too_large`, `observability`, `fault`.\n")
 	if *write {
 		if err := os.WriteFile(page, []byte(b.String()), 0o644); err != nil {
 			t.Fatal(err)

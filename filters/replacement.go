@@ -23,7 +23,7 @@ func (p *Proposal) Replacement(ix *transcript.Index, id string) (Replacement, Ga
 	text := ix.ResultText(r)
 	tokens := ix.ResultTokens(p.Result)
 	marker := Marker(ix, p, tokens, id)
-	n := Replacement{Content: r.Replacement(marker), Tokens: tokens, MarkerTokens: transcript.Est(marker)}
+	n := Replacement{Content: ix.Replacement(r, marker), Tokens: tokens, MarkerTokens: transcript.Est(marker)}
 	if n.Tokens-n.MarkerTokens < MinGain || len(marker) >= len(text) || len(n.Content) >= r.Content.Len() {
 		return Replacement{}, MarkerNoGain
 	}

@@ -89,6 +89,8 @@ type Request struct {
 	Auxiliary    bool // the request's class says auxiliary or compaction
 	Bypass       bool // x-tidemark-bypass: replay only
 	ClientSigned bool // the client signed the body: it must not change
+	Anonymous    bool // where nothing names the session, the way its conversation begins does (anonymous: prefix)
+	Unsure       bool // the path hides whose model it is: the body is Anthropic's only if it has anthropic_version
 	Explain      bool // say what became of every result; costs time, for people who ask
 }
 

@@ -4,31 +4,28 @@ import (
 	"bytes"
 	"fmt"
 
-	"github.com/tidwall/gjson"
-
 	"github.com/tidemark-dev/tidemark/pipeline/transcript"
 )
 
-// How a stub is written: as the last block of a list, or beside a string, which becomes the first block of one.
-const (
-	stubOpen   = `,{"type":"text","text":`
-	stubClose  = `}`
-	stringOpen = `[{"type":"text","text":`
-	stringMid  = `},{"type":"text","text":`
-	stringEnd  = `}]`
-)
+// frames are how a stub is written: as the last block of a list, or beside a string, which becomes the first block of one.
+type frames struct{ open, close, stringOpen, stringMid, stringEnd string }
+
+func framesOf(f transcript.Format) frames {
+	open, end := f.TextBlock()
+	return frames{open: "," + open, close: end, stringOpen: "[" + open, stringMid: end + "," + open, stringEnd: end + "]"}
+}
 
 // edits are the bytes that leave a span out and put its stub in.
 func (s *span) edits(ix *transcript.Index) []Edit {
 	if s == nil {
 		return nil
 	}
-	head := &ix.Messages[s.Head]
+	head, f := &ix.Messages[s.Head], framesOf(ix.Format)
 	var out []Edit
 	if isString(ix, head) {
-		out = append(out, Edit{point(head.Content.Lo), []byte(stringOpen)}, Edit{point(head.Content.Hi), wrap(stringMid, s.text, stringEnd)})
+		out = append(out, Edit{point(head.Content.Lo), []byte(f.stringOpen)}, Edit{point(head.Content.Hi), wrap(f.stringMid, s.text, f.stringEnd)})
 	} else {
-		out = append(out, Edit{point(head.Content.Hi - 1), wrap(stubOpen, s.text, stubClose)})
+		out = append(out, Edit{point(head.Content.Hi - 1), wrap(f.open, s.text, f.close)})
 	}
 	for m := s.Head + 1; m < s.Next; m++ { // there is a message before each run of them: the head stays
 		if !s.Dropped[m] {
@@ -67,17 +64,18 @@ func (c *cutting) takes(ix *transcript.Index, e *Edit) bool {
 	case e.Span.Len() > 0 || len(e.Text) == 0:
 		return false
 	}
+	f := framesOf(ix.Format)
 	for i := range ix.Messages {
 		m, n := &ix.Messages[i], int32(i+1)
 		if m.Role != transcript.User || m.Content.Len() == 0 {
 			continue
 		}
 		switch text := isString(ix, m); {
-		case text && e.Span == point(m.Content.Lo) && string(e.Text) == stringOpen && c.opened == 0:
+		case text && e.Span == point(m.Content.Lo) && string(e.Text) == f.stringOpen && c.opened == 0:
 			c.opened = n
 			return true
-		case text && e.Span == point(m.Content.Hi) && c.opened == n && c.stub == 0 && isStub(e.Text, stringMid, stringEnd),
-			!text && m.First < m.Last && e.Span == point(m.Content.Hi-1) && c.stub == 0 && isStub(e.Text, stubOpen, stubClose):
+		case text && e.Span == point(m.Content.Hi) && c.opened == n && c.stub == 0 && isStub(e.Text, f.stringMid, f.stringEnd),
+			!text && m.First < m.Last && e.Span == point(m.Content.Hi-1) && c.stub == 0 && isStub(e.Text, f.open, f.close):
 			c.stub = n
 			return true
 		}
@@ -92,7 +90,7 @@ func isStub(text []byte, before, after string) bool {
 		return false
 	}
 	text, ok = bytes.CutSuffix(text, []byte(after))
-	return ok && len(text) > 2 && text[0] == '"' && text[len(text)-1] == '"' && gjson.ValidBytes(text)
+	return ok && transcript.IsText(text)
 }
 
 // drops reports whether a span of the body is a run of whole messages, with the comma before each.

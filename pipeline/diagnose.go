@@ -60,7 +60,7 @@ func (p *pass) ask() string {
 		return ""
 	}
 	// Bedrock and Vertex, whose bodies name no model, do not know the member.
-	if p.ix.Format != transcript.Anthropic || p.ix.Model == "" || p.ix.Diagnostics || !p.sampled() || !p.e.route(p.r.Route).mayAsk() {
+	if p.ix.Format != transcript.Anthropic || p.r.Model != "" || p.ix.Model == "" || p.ix.Diagnostics || !p.sampled() || !p.e.route(p.r.Route).mayAsk() {
 		return ""
 	}
 	return askText(p.named())

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
+	"github.com/tidwall/gjson"
 
 	"github.com/tidemark-dev/tidemark/filters"
 	"github.com/tidemark-dev/tidemark/internal/identity"
@@ -248,7 +249,7 @@ func (e *Engine) begin(r *Request, o *Outcome, begun time.Time) (*pass, filters.
 	}
 	id := r.Session
 	if id == "" {
-		id = identity.FromUserID(p.ix.UserID)
+		id = identity.FromBody(p.ix.UserID, p.ix.CacheKey, p.ix.SessionID)
 	}
 	switch {
 	case p.ix.Delta:
@@ -275,6 +276,9 @@ func (e *Engine) read(r *Request, o *Outcome, begun time.Time) (p *pass, gate fi
 			p, gate = nil, filters.Panic
 		}
 	}()
+	if r.Unsure && !gjson.GetBytes(r.Body, "anthropic_version").Exists() {
+		return nil, filters.Unparsed
+	}
 	ix, err := e.parse(r)
 	if err != nil {
 		e.log.Debug("body not read", "error", err, "request", r.ID)

@@ -106,6 +106,6 @@ func (p *pass) what(call int32) string {
 	case f.Path != "":
 		return f.Path
 	}
-	input := p.ix.Calls[call].Input.Of(p.ix.Body)
-	return strings.ToValidUTF8(string(input[:min(len(input), maxWhat)]), "")
+	input := p.ix.InputText(&p.ix.Calls[call])
+	return strings.ToValidUTF8(input[:min(len(input), maxWhat)], "")
 }

@@ -510,7 +510,7 @@ var cutMutations = []cutMutation{
 	{"an edit of what is left out", func(ix *transcript.Index, span *span, edits []Edit, _ gen.Source) []Edit {
 		for i := range ix.Results {
 			if r := &ix.Results[i]; span.Dropped[r.Msg] && (r.Form == transcript.StringForm || r.Form == transcript.TextForm) {
-				return ordered(append(edits, Edit{r.Content, r.Replacement("x")}))
+				return ordered(append(edits, Edit{r.Content, ix.Replacement(r, "x")}))
 			}
 		}
 		return nil

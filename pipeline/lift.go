@@ -35,7 +35,7 @@ type bill struct {
 func (p *pass) ttl() (ttl time.Duration, lower bool) {
 	l := &p.r.Config.Levers
 	p.bill = p.priced()
-	if !p.mayRaise() {
+	if !p.mayRaise() || p.ix.Format.Automatic() {
 		p.bill.premium = 0
 		return 0, false
 	}

@@ -136,7 +136,7 @@ func (p *pass) live(e *cache.Entry) bool {
 func (p *pass) reach(o *outbound, e *cache.Entry, limit int32) int32 {
 	switch {
 	case !p.live(e):
-	case e.Assumed:
+	case e.Assumed || p.ix.Format.Automatic(): // a provider that caches by itself finds any beginning again, not whole prompts alone
 		return o.through(min(e.Msg, limit-1))
 	case o.holds(e):
 		return e.Cells
@@ -200,7 +200,7 @@ func (p *pass) opensTurn(m int32) bool {
 // assumedTTL is how long unknown history must be expected to stay cached: the longest TTL in the body, an hour where it
 // names none or where tidemark may have raised it.
 func (p *pass) assumedTTL() time.Duration {
-	if ttl := p.clientTTL(); ttl > 0 && p.r.Config.Levers.TTL == KeepTTL {
+	if ttl := p.clientTTL(); ttl > 0 && (p.r.Config.Levers.TTL == KeepTTL || p.ix.Format.Automatic()) {
 		return ttl
 	}
 	return cache.Long

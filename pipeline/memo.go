@@ -74,6 +74,9 @@ func (e *Engine) parse(r *Request) (*transcript.Index, error) {
 	if err != nil {
 		return nil, err
 	}
+	if ix.Model == "" {
+		ix.Model = r.Model
+	}
 	ix.Digest(e.hasher)
 	if memo := ix.Memo(e.hasher); memo != nil {
 		e.memos.put(key, memo)

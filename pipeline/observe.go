@@ -58,13 +58,21 @@ func (e *Engine) Observe(ctx context.Context, o *Outcome, r *Response) *Observat
 	u := r.Usage
 	e.take(ctx, t, func(b *state.Branch) {
 		b.Entries = cache.Confirm(b.Entries, t.key, t.marks, t.met,
-			cache.Billed{Read: u.Read, Write5m: u.Write5m, Write1h: u.Write1h, Minimum: t.price.Minimum}, t.at)
+			cache.Billed{Read: u.Read, Write5m: u.Write5m, Write1h: u.Write1h, Minimum: t.price.Minimum, Automatic: t.whole(u)}, t.at)
 		if t.main {
 			t.learn(&b.Ledger, r, ob)
 			t.answered(b, r)
 		}
 	})
 	return ob
+}
+
+// whole is the whole prompt where the provider caches by itself, else 0.
+func (t *sent) whole(u *Usage) int {
+	if !t.automatic {
+		return 0
+	}
+	return u.Prompt()
 }
 
 // take changes the branch that the request belongs to, if it is still there.
@@ -160,7 +168,7 @@ func (t *sent) learn(l *state.Ledger, r *Response, ob *Observation) {
 	if t.worlds.total > 0 && !ob.Ineffective {
 		l.Ratio = float64(u.Prompt()) / float64(t.worlds.total)
 	}
-	l.Read = int32(min(u.Read+u.Write5m+u.Write1h, math.MaxInt32))
+	l.Read = int32(min(max(t.whole(u), u.Read+u.Write5m+u.Write1h), math.MaxInt32))
 	t.settle(l, u)
 	if ob.LiftMisjudged {
 		l.Unlifted++
@@ -255,8 +263,11 @@ func (t *sent) loss(u *Usage) *Loss {
 	if most := int(t.count(t.worlds.tail) * 1.02); most > 0 { // a rewind has less to read
 		had = min(had, most)
 	}
-	lost := had - u.Read
-	if lost < max(minLoss, had/20) {
+	lost, least := had-u.Read, minLoss
+	if t.automatic {
+		least = cache.AutomaticStep
+	}
+	if lost < max(least, had/20) {
 		return nil
 	}
 	switch {

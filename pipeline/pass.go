@@ -82,6 +82,9 @@ func (p *pass) prepare() {
 	}
 	p.id = newID()
 	p.price = p.e.prices.Lookup(strings.Clone(ix.Model))
+	if ix.Format.Automatic() && (ix.TopTTL == 0 || p.price.AutoTTL == cache.Unbounded) { // a retention bounds only what is bounded
+		ix.TopTTL = p.price.AutoTTL
+	}
 	if p.price.Bound {
 		p.bound = !ix.DropBlock && !p.r.Config.LegacyBinding
 		if !p.bound { // the same conversation without the option is another branch, which inherits nothing

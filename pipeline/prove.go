@@ -56,6 +56,12 @@ func (o *outbound) proveDeep(out []byte, plan *breakpoint.Plan) error {
 		return fmt.Errorf("%w: %w", errProof, err)
 	}
 	defer again.Release()
+	if again.Model == "" {
+		again.Model = o.ix.Model // of the path
+	}
+	if again.Format.Automatic() {
+		again.TopTTL = o.ix.TopTTL
+	}
 	again.Digest(o.h)
 	blocks, at, messages := o.plannedBlocks()
 	if again.Key != o.ix.Key || again.Len() != len(blocks) || len(again.Messages) != messages {

@@ -73,3 +73,10 @@ func TestProveCut(t *testing.T) {
 		t.Errorf("gate %q without a cut", gate)
 	}
 }
+
+// How a stub is written in an Anthropic body.
+var (
+	anthropicFrames                  = framesOf(transcript.Anthropic)
+	stubOpen, stubClose              = anthropicFrames.open, anthropicFrames.close
+	stringOpen, stringMid, stringEnd = anthropicFrames.stringOpen, anthropicFrames.stringMid, anthropicFrames.stringEnd
+)

@@ -95,10 +95,14 @@ func (p *pass) words(b *transcript.Block, found func(word string)) int {
 	case b.Kind == transcript.Text:
 		at = b.Text
 	case b.Call >= 0:
-		at = p.ix.Calls[b.Call].Input
+		c := &p.ix.Calls[b.Call]
 		if path := p.ix.CallFacts(b.Call).Path; path != "" {
 			found(path)
 		}
+		if at = c.Input; at.Len() <= reusedBlock {
+			p.ix.CallRuns(c, func(piece string) { identifier.Each(piece, found) })
+		}
+		return at.Len()
 	case b.Result >= 0:
 		at = p.ix.Results[b.Result].Content
 	case b.Kind == transcript.Thinking || b.Msg >= 0:

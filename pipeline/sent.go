@@ -38,6 +38,8 @@ type sent struct {
 	first   bool
 	asked   bool // for a diagnosis
 	told    atomic.Bool
+
+	automatic bool // the provider caches by itself
 }
 
 // remember keeps what the response will be compared with.
@@ -49,6 +51,7 @@ func (p *pass) remember() {
 		e: p.e, sess: p.sess, branch: p.b.ID, main: p.side == "", route: p.r.Route, price: p.price, key: p.ix.Key,
 		marks: p.cacheMarks(), met: map[state.Digest]time.Time{}, at: p.r.Now, worlds: p.worlds, bill: p.bill, ratio: tokens(p.b, 1), plain: p.clientTTL(),
 		change: p.changed(), left: -1, move: p.o.Move, first: p.m.branch == nil, asked: p.out.ask != "",
+		automatic: p.ix.Format.Automatic(),
 	}
 	if p.m.branch != nil { // a fork's own ledger is new
 		t.prior = int(p.m.branch.Ledger.Read)

@@ -1,13 +1,10 @@
 package pipeline
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
 	"slices"
-
-	"github.com/tidwall/gjson"
 
 	"github.com/tidemark-dev/tidemark/pipeline/breakpoint"
 	"github.com/tidemark-dev/tidemark/pipeline/transcript"
@@ -80,7 +77,7 @@ func Prove(ix *transcript.Index, edits []Edit, out []byte) error {
 			r++
 		}
 		if r < len(ix.Results) && ix.Results[r].Content == e.Span {
-			if !sameForm(&ix.Results[r], e.Text) {
+			if !ix.IsReplacement(&ix.Results[r], e.Text) {
 				return fmt.Errorf("%w: edit %d is no replacement of its form", errProof, i)
 			}
 		} else if !c.takes(ix, e) && !breakpoint.IsEdit(ix, breakpoint.Edit{Span: e.Span, Text: string(e.Text)}) && !isAsk(ix, e) {
@@ -91,22 +88,4 @@ func Prove(ix *transcript.Index, edits []Edit, out []byte) error {
 		return fmt.Errorf("%w: %d bytes, not %d", errProof, len(out), size)
 	}
 	return c.prove(ix)
-}
-
-// sameForm reports whether text is a JSON value of the result's form that is not empty: a string for a string, a list of one
-// text block for a list.
-func sameForm(r *transcript.Result, text []byte) bool {
-	switch r.Form {
-	case transcript.StringForm:
-	case transcript.TextForm:
-		var opens, closes bool
-		text, opens = bytes.CutPrefix(text, []byte(`[{"type":"text","text":`))
-		text, closes = bytes.CutSuffix(text, []byte("}]"))
-		if !opens || !closes {
-			return false
-		}
-	default:
-		return false
-	}
-	return len(text) > 2 && text[0] == '"' && text[len(text)-1] == '"' && gjson.ValidBytes(text)
 }

@@ -176,7 +176,7 @@ func lawfulEdits(ix *transcript.Index, s gen.Source) (edits []pipeline.Edit, don
 	for i := range ix.Results {
 		r := &ix.Results[i]
 		if (r.Form == transcript.StringForm || r.Form == transcript.TextForm) && s.IntN(3) == 1 {
-			edits = append(edits, pipeline.Edit{Span: r.Content, Text: r.Replacement(strings.Repeat([]string{"x", `é"\`}[s.IntN(2)], 1+s.IntN(9)))})
+			edits = append(edits, pipeline.Edit{Span: r.Content, Text: ix.Replacement(r, strings.Repeat([]string{"x", `é"\`}[s.IntN(2)], 1+s.IntN(9)))})
 			done = append(done, "replaced")
 		}
 	}

@@ -138,7 +138,7 @@ func decided(t *testing.T, store *noticing, h *transcript.Hasher, body []byte, t
 	for i := range ix.Results {
 		r := &ix.Results[i]
 		call := strings.Clone(ix.CallID(r))
-		content := r.Replacement(texts[call])
+		content := ix.Replacement(r, texts[call])
 		b.InForce = append(b.InForce, state.Decision{
 			Ref: state.ResultRef{Call: call, Block: ix.Blocks[r.Block].Hash}, Msg: r.Msg, Content: content, Out: ix.Replaced(h, r, content),
 			Filter: "test", Verdict: "test", At: epoch,

@@ -125,8 +125,12 @@ func (p *pass) clientTTL() time.Duration {
 	return ttl
 }
 
-// reaches reports whether a breakpoint at or after a cell finds an entry that ends there.
+// reaches reports whether a breakpoint at or after a cell finds an entry that ends there. Automatic caching looks back as far as
+// it goes.
 func (p *pass) reaches(at []int32, marks []breakpoint.Mark, cell int32) bool {
+	if p.ix.Format.Automatic() {
+		return true
+	}
 	seq, ok := slices.BinarySearch(p.out.cell, cell)
 	return ok && slices.ContainsFunc(marks, func(m breakpoint.Mark) bool {
 		return int(m.Seq) >= seq && at[m.Seq]-at[seq] <= lookback

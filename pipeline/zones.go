@@ -222,7 +222,7 @@ func (p *pass) lever(in *breakpoint.Input, plan breakpoint.Plan) breakpoint.Plan
 // place reports whether breakpoints are set for a client that sets none. One request says nothing: the branch must have gone
 // on within the life of what would have been written. A client that ever set one of its own is left alone for good.
 func (p *pass) place() bool {
-	if !p.r.Config.Levers.Place || p.b == nil || p.side != "" || p.b.Ledger.Marked || p.e.route(p.r.Route).refusesLevers() {
+	if !p.r.Config.Levers.Place || p.ix.Format.Automatic() || p.b == nil || p.side != "" || p.b.Ledger.Marked || p.e.route(p.r.Route).refusesLevers() {
 		return false
 	}
 	if p.gate == filters.Bypass || p.gate == filters.Shadow || p.gate == filters.Brake {

@@ -86,7 +86,7 @@ func (s *surface) block(ix *transcript.Index, b *transcript.Block, look func(str
 	case transcript.ToolUse:
 		c := &ix.Calls[b.Call]
 		ix.Runs(c.Name, look)
-		ix.Runs(c.Input, look)
+		ix.CallRuns(c, look)
 	case transcript.ToolResult:
 		r := &ix.Results[b.Result]
 		s.output = b.Result

@@ -207,7 +207,7 @@ func TestReplacedIsRead(t *testing.T) {
 		"good":           {first, ""},
 		"no JSON":        {first + `"`, "bytes became"},
 		"as large":       {"", "bytes became"},
-		"hardly smaller": {string(v.Index.Results[0].Replacement(Source(59))), "a text of 900 bytes became one of 885"},
+		"hardly smaller": {string(v.Index.Replacement(&v.Index.Results[0], Source(59))), "a text of 900 bytes became one of 885"},
 		"two results":    {first + `,"tool_use_id":"x","type":"tool_result"},{"content":"x"`, "results came or went"},
 	} {
 		if name == "as large" {

@@ -41,8 +41,8 @@ func excerpt(text string, n int) (short string, all bool) {
 // facts is what tier 1 keeps of a result: tool, arguments, size, lines and outcome, in one line.
 func facts(ix *transcript.Index, r *transcript.Result) string {
 	c := &ix.Calls[r.Call]
-	input := c.Input.Of(ix.Body)
-	raw := strings.ToValidUTF8(string(input[:min(len(input), (maxArguments+1)*utf8.UTFMax)]), "")
+	input := ix.InputText(c)
+	raw := strings.ToValidUTF8(input[:min(len(input), (maxArguments+1)*utf8.UTFMax)], "")
 	text := ix.ResultText(r)
 	lines := strings.Count(text, "\n")
 	if !strings.HasSuffix(text, "\n") {

@@ -32,7 +32,7 @@ func naive(body []byte) ([]byte, error) {
 		}
 		r := &ix.Results[p.Result]
 		text := filters.Marker(ix, &p, transcript.Est(ix.ResultText(r)), "")
-		edits = append(edits, pipeline.Edit{Span: r.Content, Text: r.Replacement(text)})
+		edits = append(edits, pipeline.Edit{Span: r.Content, Text: ix.Replacement(r, text)})
 	}
 	return pipeline.Splice(body, edits), nil
 }

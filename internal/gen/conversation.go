@@ -13,7 +13,7 @@ const (
 	Null     Marker = "null" // a cache_control that is null marks nothing
 )
 
-// Conversation is the body of an Anthropic Messages request.
+// Conversation is the body of a request, in the terms of Anthropic Messages.
 type Conversation struct {
 	Model        string // empty: the body has no model, as on Bedrock and Vertex
 	MaxTokens    int    // 0: none
@@ -24,6 +24,7 @@ type Conversation struct {
 	TopMarker    Marker // automatic caching
 	Extra        Object // further members of the body, written as they are
 	Seed         uint64 // how the outermost object and its lists are written
+	Dialect      Dialect
 }
 
 // Message is one message. A message of one unmarked plain text block is written as a string if String is set.

@@ -10,5 +10,18 @@
 // structure keeps its bytes from one request to the next, as with real clients, while everything around it changes. A
 // breakpoint stands anywhere in its object, and taking it away leaves exactly the bytes of the item without it.
 //
+// [Conversation.As] writes the same structure in another wire format, under the same promises. What a format has no place for
+// is left out or becomes the nearest thing that it has:
+//
+//   - A system prompt is the first message or messages of Chat, instructions and then items of Responses. Attribution blocks,
+//     metadata and automatic caching are Anthropic's alone; OpenAI gets prompt_cache_key of the session's name.
+//   - Thinking is reasoning_content in Chat, a reasoning item with its signature as encrypted_content in Responses,
+//     reasoningContent in Converse, a thought part in Gemini. Redacted thinking stays in Responses and Converse.
+//   - Results are messages or items of their own in both APIs of OpenAI, before what else their message says. Only Converse
+//     and Gemini can say that a call failed. Images in results are left out of Chat.
+//   - Breakpoints are cachePoints in Converse, not in results; a [Dialect] of OpenAI's formats may have them.
+//   - Messages of the system between others are left out of Converse and Gemini. Server tools are web searches in Responses,
+//     documents and search results are nowhere.
+//
 // All choices come from a [Source], so equal sources give equal conversations. Package gentest makes a Source of rapid.
 package gen

@@ -70,6 +70,9 @@ func (m *Maker) exchange() (call, answer Block) {
 	if m.chance(2) {
 		t = tools[m.s.IntN(2)] // most calls read and change files
 	}
+	if m.o.Dialects && m.chance(6) {
+		t = patchTool
+	}
 	if !m.strange(10) {
 		m.ids++
 	}
@@ -83,6 +86,9 @@ func (m *Maker) exchange() (call, answer Block) {
 }
 
 func (m *Maker) answer(id string, s shown) Block {
+	if m.o.Comparable {
+		return m.plainAnswer(id, s)
+	}
 	var said string
 	switch {
 	case m.chance(16):

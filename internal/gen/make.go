@@ -16,6 +16,11 @@ type Options struct {
 	Strange bool
 	// Wild writes bodies in random legal JSON instead of compactly.
 	Wild bool
+	// Dialects draws what clients of other formats do differently, and offers a tool that some of them know.
+	Dialects bool
+	// Comparable makes what every format says alike: every result is text that tells its outcome by itself, nothing is
+	// thought, and a message either answers calls or holds text.
+	Comparable bool
 	// Files is the number of files that the agent works on; few files are read and changed again. Default 4.
 	Files int
 	// ResultBytes is the size of a usual result. Default 300.
@@ -59,7 +64,10 @@ func (m *Maker) Conversation(turns int) *Conversation {
 // Start makes a head and the first human message.
 func (m *Maker) Start() *Conversation {
 	c := &Conversation{Model: m.o.Model, MaxTokens: 32_000, Seed: m.seed()}
-	if m.chance(3) {
+	if m.o.Dialects {
+		c.Dialect = m.dialect()
+	}
+	if !m.o.Comparable && m.chance(3) {
 		header := fmt.Sprintf("x-anthropic-billing-header: cc_version=2.1.%d; cch=%05x;", m.s.IntN(400), m.s.IntN(1<<20))
 		c.System = append(c.System, m.written(Text(header)))
 	}
@@ -68,11 +76,10 @@ func (m *Maker) Start() *Conversation {
 	}
 	c.SystemString = m.chance(3)
 	for i := range 1 + m.s.IntN(len(tools)) {
-		c.Tools = append(c.Tools, m.written(Block{Members: Object{
-			{"name", tools[i].name},
-			{"description", m.text(60)},
-			{"input_schema", Object{{"type", "object"}, {"properties", Object{{"path", Object{{"type", "string"}}}}}}},
-		}}))
+		c.Tools = append(c.Tools, m.offer(tools[i].name, "path"))
+	}
+	if m.o.Dialects {
+		c.Tools = append(c.Tools, m.offer(patch, "input"))
 	}
 	c.Extra = Object{{"stream", true}, {"metadata", Object{{"user_id", "user_1_account_2_session_3"}}}}
 	if m.strange(4) {
@@ -82,10 +89,22 @@ func (m *Maker) Start() *Conversation {
 	return c
 }
 
+// offer makes a tool with one argument.
+func (m *Maker) offer(name, argument string) Block {
+	return m.written(Block{Members: Object{
+		{"name", name},
+		{"description", m.text(60)},
+		{"input_schema", Object{{"type", "object"}, {"properties", Object{{argument, Object{{"type", "string"}}}}}}},
+	}})
+}
+
 // Turn adds what the assistant says and does next, and the user message that answers it.
 func (m *Maker) Turn(c *Conversation) {
 	said := Message{Role: "assistant", Seed: m.seed()}
-	if m.chance(4) {
+	for m.o.Comparable && styleOf(said.Seed).shuffle {
+		said.Seed++ // in Chat, calls and text are members of the message, and a shuffled one says them in another order
+	}
+	if !m.o.Comparable && m.chance(4) {
 		thinking := Object{{"type", "thinking"}, {"thinking", m.text(80)}, {"signature", "c2lnbmF0dXJl"}}
 		said.Blocks = append(said.Blocks, m.written(Block{Members: thinking}))
 	}
@@ -112,7 +131,7 @@ func (m *Maker) Turn(c *Conversation) {
 	heard := m.human()
 	if len(answers) > 0 {
 		heard = Message{Role: "user", Blocks: answers, Seed: m.seed()}
-		if m.chance(5) {
+		if !m.o.Comparable && m.chance(5) {
 			heard.Blocks = append(heard.Blocks, m.written(Text("<system-reminder>"+m.text(40)+"</system-reminder>")))
 		}
 	}

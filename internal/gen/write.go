@@ -27,14 +27,13 @@ type Number string
 // A value is nil, a bool, a Number, a string, a List, an Object or a Block. A string may hold lone surrogates, each in the
 // three bytes that UTF-8 would use if it allowed them; they are written as \u escapes.
 
-// Body writes the conversation as its seeds say.
-func (c *Conversation) Body() []byte { return c.write(styleOf) }
+// Body writes the conversation as its seeds say, as a body of Anthropic.
+func (c *Conversation) Body() []byte { return c.As(Anthropic) }
 
 // Compact writes the conversation without any white space, members in order, escaping only what JSON demands.
-func (c *Conversation) Compact() []byte { return c.write(func(uint64) style { return style{} }) }
+func (c *Conversation) Compact() []byte { return c.CompactAs(Anthropic) }
 
-func (c *Conversation) write(of func(uint64) style) []byte {
-	w := &writer{of: of}
+func (c *Conversation) anthropic() Object {
 	body := Object{}
 	if c.Model != "" {
 		body = append(body, Member{"model", c.Model})
@@ -54,15 +53,15 @@ func (c *Conversation) write(of func(uint64) style) []byte {
 	for i := range c.Messages {
 		messages[i] = &c.Messages[i]
 	}
-	body = append(append(body, Member{"messages", messages}), c.Extra...)
-	w.object(body, c.TopMarker, of(c.Seed))
-	return w.out
+	return append(append(body, Member{"messages", messages}), c.Extra...)
 }
 
-// seeded is a block that is written by its own seed; literal is its text alone, in the same bytes.
+// seeded is a block that is written by its own seed; literal is its text alone, in the same bytes; encoded is a value as a
+// string that holds its JSON.
 type (
 	seeded  struct{ b *Block }
 	literal Block
+	encoded struct{ value any }
 )
 
 func blocks(bs []Block) List {
@@ -74,8 +73,11 @@ func blocks(bs []Block) List {
 }
 
 type writer struct {
-	out []byte
-	of  func(uint64) style
+	out    []byte
+	of     func(uint64) style
+	points bool // a breakpoint of a seeded block is an element of its own behind it
+	// explicit breakpoints are those of OpenAI, which have no ttl.
+	explicit bool
 }
 
 func (w *writer) value(v any, s style) {
@@ -95,7 +97,15 @@ func (w *writer) value(v any, s style) {
 	case Block:
 		w.object(v.Members, v.Marker, s)
 	case seeded:
-		w.object(v.b.Members, v.b.Marker, w.of(v.b.Seed))
+		marker := v.b.Marker
+		if w.points {
+			marker = NoMarker
+		}
+		w.object(v.b.Members, marker, w.of(v.b.Seed))
+	case encoded:
+		inner := &writer{of: w.of}
+		inner.value(v.value, s)
+		w.quote(string(inner.out), s)
 	case literal:
 		w.value(v.Members[1].Value, w.of(v.Seed).sub(1))
 	case *Message:
@@ -123,6 +133,9 @@ func (w *writer) list(v List, s style) {
 		}
 		w.space(s, &r, i > 0)
 		w.value(e, s.sub(i))
+		if b, ok := e.(seeded); ok && w.points {
+			w.point(b.b)
+		}
 	}
 	w.space(s, &r, false)
 	w.out = append(w.out, ']')
@@ -169,19 +182,34 @@ func (w *writer) member(m Member, s style, r *rng, k int) {
 
 func (w *writer) marker(m Marker, s style) {
 	s = s.sub(marked)
-	var v any
-	switch m {
-	case Null, NoMarker:
-	case Long:
-		v = Object{{"type", "ephemeral"}, {"ttl", "1h"}}
-	case Short:
-		v = Object{{"type", "ephemeral"}}
-		if s.flip() {
-			v = Object{{"type", "ephemeral"}, {"ttl", "5m"}}
-		}
+	key, v := "cache_control", any(m.value("ephemeral", s))
+	if w.explicit {
+		key, v = "prompt_cache_breakpoint", Object{{"mode", "explicit"}}
+	}
+	if m == Null {
+		v = nil
 	}
 	r := s.rng()
-	w.member(Member{"cache_control", v}, s, &r, 0)
+	w.member(Member{key, v}, s, &r, 0)
+}
+
+// point writes the cachePoint of Bedrock behind the block that has the breakpoint, with the comma between them.
+func (w *writer) point(b *Block) {
+	if b.Marker == NoMarker || b.Marker == Null {
+		return
+	}
+	s := w.of(b.Seed).sub(marked)
+	w.out = append(w.out, ',')
+	w.space(s, s.markerRng(), true)
+	w.object(Object{{"cachePoint", b.Marker.value("default", s)}}, NoMarker, s)
+}
+
+// value is what stands in a breakpoint; five minutes are also meant where no ttl is written.
+func (m Marker) value(kind string, s style) Object {
+	if m == Short && !s.flip() {
+		return Object{{"type", kind}}
+	}
+	return Object{{"type", kind}, {"ttl", string(m)}}
 }
 
 // space writes white space; usual says that writers with spaces put one here.

@@ -231,6 +231,7 @@ func request(r *Request, body []byte, p *Policy) *pipeline.Request {
 	wire := identity.Format(r.Path, r.Method, r.Header.Get("content-type"), r.Header.Get("content-encoding"))
 	return &pipeline.Request{
 		Format: wire.Format, Body: body, Tenant: id.Tenant, Session: id.Session, Agent: id.Agent, Now: r.At, Config: p.Config,
-		CountTokens: wire.CountTokens, Auxiliary: id.Auxiliary, Bypass: id.Bypass, ClientSigned: id.ClientSigned,
+		Model: wire.Model, CountTokens: wire.CountTokens, Auxiliary: id.Auxiliary || wire.Auxiliary, Bypass: id.Bypass, ClientSigned: id.ClientSigned,
+		Anonymous: p.Identity.Anonymous, Unsure: wire.Unsure,
 	}
 }

@@ -114,7 +114,7 @@ func TestUndone(t *testing.T) {
 	replace := func(results ...int) []byte {
 		var edits []pipeline.Edit
 		for _, r := range results {
-			edits = append(edits, pipeline.Edit{Span: ix.Results[r].Content, Text: ix.Results[r].Replacement("short")})
+			edits = append(edits, pipeline.Edit{Span: ix.Results[r].Content, Text: ix.Replacement(&ix.Results[r], "short")})
 		}
 		return pipeline.Splice(body, edits)
 	}

@@ -74,7 +74,7 @@ func Decide(in *Input) (Plan, error) {
 	ix := in.Index
 	client := slices.DeleteFunc(Forwarded(ix, in.Dropped), func(m Mark) bool { return m.nested && slices.Contains(in.Replaced, m.Seq) })
 	p := Plan{Marks: slices.Clone(client)}
-	if len(client) > MaxMarkers {
+	if len(client) > MaxMarkers || ix.Format.Automatic() {
 		return p, nil
 	}
 	rescue(&p, in)
@@ -94,10 +94,13 @@ func Decide(in *Input) (Plan, error) {
 }
 
 // Client returns the markers of the body as it came, in the provider's order: one inside a block stands before the block's
-// own. Automatic caching counts as one on the last block that may carry it.
+// own. Automatic caching counts as one on the last block that may carry it; in a format where it is the rule it is the only one.
 func Client(ix *transcript.Index) []Mark {
 	marks := make([]Mark, 0, MaxMarkers+1)
 	for i := range ix.Markers {
+		if ix.Format.Automatic() { // whatever they ask for, the whole prompt is expected to be cached
+			break
+		}
 		m := &ix.Markers[i]
 		marks = append(marks, Mark{Seq: m.Seq, TTL: m.TTL, nested: m.Nested, marker: int32(i)})
 	}

@@ -9,7 +9,12 @@ import (
 type Billed struct {
 	Read, Write5m, Write1h int
 	Minimum                int // tokens below which a prefix is not cached
+	Automatic              int // tokens of the whole prompt where the provider caches by itself, in steps; else 0
 }
+
+// AutomaticStep is the largest step in which a provider that caches by itself bills a read: 2,048 tokens on GPT-5.5, 128 on others
+// (OpenAI's page on prompt caching).
+const AutomaticStep = 2048
 
 // through is the number of tokens up to the outbound's last breakpoint.
 func (b Billed) through() int { return b.Read + b.Write5m + b.Write1h }
@@ -26,6 +31,9 @@ func Confirm(entries []Entry, key Digest, marks []Mark, met map[Digest]time.Time
 		return entries
 	}
 	tail := marks[len(marks)-1]
+	if b.Automatic > 0 {
+		return confirmAutomatic(entries, key, tail, met, b, at)
+	}
 	hit := int32(-1) // cells that were read; unknown if nothing known is of that size
 	for i := range entries {
 		e := &entries[i]
@@ -50,6 +58,27 @@ func Confirm(entries []Entry, key Digest, marks []Mark, met map[Digest]time.Time
 			e.read(at, met[m.ID])
 		case b.wrote(m, tail, hit):
 			e.written(m.TTL, b, at)
+		}
+	}
+	return entries
+}
+
+// confirmAutomatic is Confirm where the provider caches by itself: what it read covers every entry that is no longer, up to a step;
+// that it wrote the rest it says only where writing costs.
+func confirmAutomatic(entries []Entry, key Digest, tail Mark, met map[Digest]time.Time, b Billed, at time.Time) []Entry {
+	for i := range entries {
+		e := &entries[i]
+		if e.Assumed || e.Key != key || e.Tokens == 0 || int(e.Tokens) >= b.Read+AutomaticStep {
+			continue
+		}
+		if last, ok := met[e.ID]; ok && b.Read > 0 {
+			e.read(at, last)
+		}
+	}
+	if e := find(entries, key, tail.ID); e != nil && e.Thoughts == tail.Thoughts {
+		e.Tokens = int32(min(b.Automatic, math.MaxInt32))
+		if b.Write5m+b.Write1h > 0 {
+			e.written(tail.TTL, b, at)
 		}
 	}
 	return entries

@@ -76,7 +76,7 @@ func TestAllocations(t *testing.T) {
 	allocations := testing.AllocsPerRun(10, func() {
 		clear(ix.ids)
 		ix.reset(body, Anthropic)
-		if err := parseAnthropic(ix, nil); err != nil {
+		if err := readBody(ix, nil); err != nil {
 			t.Fatal(err)
 		}
 		ix.Digest(h)

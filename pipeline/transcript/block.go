@@ -12,6 +12,7 @@ const (
 	blkInput
 	blkToolUseID
 	blkIsError
+	blkBreakpoint
 	blkKeys
 )
 
@@ -35,6 +36,8 @@ func blockKey(name string) int {
 		return blkToolUseID
 	case "is_error":
 		return blkIsError
+	case "prompt_cache_breakpoint":
+		return blkBreakpoint
 	}
 	return unknownKey
 }
@@ -71,7 +74,7 @@ func (p *parser) block(msg int32, depth int) (Block, error) {
 		return b, err
 	}
 	p.locate(from, msg, len(p.ix.system))
-	if p.word(m.at[blkType]) == "text" {
+	if p.d.text(p.word(m.at[blkType])) {
 		p.textBlock(&b, &m)
 		b.Billing = b.Kind == Text && strings.HasPrefix(opening(p.inside(b.Text), 6*len(billing)), billing)
 	}
@@ -101,7 +104,7 @@ func (p *parser) tool() (Block, error) {
 		if err != nil {
 			return err
 		}
-		if n == blkCacheControl {
+		if n == blkCacheControl || n == blkBreakpoint {
 			return p.blockMember(&m, n, key, itemDepth+1)
 		}
 		v, err := s.skip(itemDepth + 1)
@@ -127,6 +130,12 @@ func (p *parser) blockMember(m *members, n int, key Span, depth int) (err error)
 	case unknownKey:
 		m.others = true
 		return p.deep(depth)
+	case blkBreakpoint:
+		if !p.ix.Format.Automatic() {
+			m.others = true
+			return p.deep(depth)
+		}
+		fallthrough
 	case blkCacheControl:
 		mk, ok, err := p.marker(key, depth)
 		if m.null = !ok; ok {
@@ -151,16 +160,16 @@ func (p *parser) textBlock(b *Block, m *members) {
 	}
 	b.Kind, b.Text = Text, m.at[blkText]
 	b.Empty = b.Text.Len() <= 2
-	b.Plain = !m.others && m.known&^(1<<blkCacheControl) == 1<<blkType|1<<blkText
+	b.Plain = !m.others && m.known&^(1<<blkCacheControl|1<<blkBreakpoint) == 1<<blkType|1<<blkText
 }
 
 // classify turns the members of a message's block into what its type says it is.
 func (p *parser) classify(b *Block, m *members) error {
 	ix, n := p.ix, int32(len(p.ix.Blocks))
-	switch p.word(m.at[blkType]) {
-	case "text":
+	switch kind := p.word(m.at[blkType]); {
+	case p.d.text(kind):
 		p.textBlock(b, m)
-	case "tool_use":
+	case kind == "tool_use":
 		if !p.isString(m.at[blkID]) || !p.isString(m.at[blkName]) || m.at[blkInput].Len() == 0 {
 			return p.fault("a tool call without id, name or input")
 		}
@@ -168,7 +177,7 @@ func (p *parser) classify(b *Block, m *members) error {
 		ix.Calls = append(ix.Calls, Call{
 			ID: m.at[blkID], Name: m.at[blkName], Input: m.at[blkInput], Block: n, Msg: b.Msg, answer: -1,
 		})
-	case "tool_result":
+	case kind == "tool_result":
 		if !p.isString(m.at[blkToolUseID]) {
 			return p.fault("a tool result without tool_use_id")
 		}
@@ -177,7 +186,7 @@ func (p *parser) classify(b *Block, m *members) error {
 		r.CallID, r.Content, r.Block, r.Msg, r.Call = m.at[blkToolUseID], m.at[blkContent], n, b.Msg, -1
 		r.IsError = string(m.at[blkIsError].Of(p.b)) == "true"
 		ix.Results = append(ix.Results, r)
-	case "thinking", "redacted_thinking":
+	case kind == "thinking" || kind == "redacted_thinking":
 		b.Kind = Thinking
 	}
 	return nil
@@ -230,6 +239,8 @@ func (p *parser) part(r *Result, depth int) error {
 			text, err = s.skip(depth + 1)
 		case blkCacheControl:
 			err = p.nested(key, depth+1)
+		case blkBreakpoint:
+			err = p.breakpointOrData(key, depth+1)
 		default:
 			err = p.deep(depth + 1)
 		}
@@ -238,7 +249,7 @@ func (p *parser) part(r *Result, depth int) error {
 	if err != nil {
 		return err
 	}
-	if p.word(typ) != "text" || !p.isString(text) {
+	if !p.d.text(p.word(typ)) || !p.isString(text) {
 		r.Form = MixedForm
 		return nil
 	}

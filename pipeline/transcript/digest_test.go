@@ -252,7 +252,7 @@ func TestReplaced(t *testing.T) {
 		ix.Digest(h)
 		if len(ix.Results) > 0 {
 			r := &ix.Results[rapid.IntRange(0, len(ix.Results)-1).Draw(t, "result")]
-			content := r.Replacement(rapid.String().Draw(t, "text"))
+			content := ix.Replacement(r, rapid.String().Draw(t, "text"))
 			got := ix.Replaced(h, r, content)
 			if r.Content.Len() == 0 {
 				if got != ix.Blocks[r.Block].Hash {
@@ -286,11 +286,11 @@ func TestReplacement(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.OneOf(rapid.String(), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) })).Draw(t, "text")
 		var s string
-		if err := json.Unmarshal((&Result{Form: StringForm}).Replacement(text), &s); err != nil || s != validText(text) {
+		if err := json.Unmarshal((&Index{}).Replacement(&Result{Form: StringForm}, text), &s); err != nil || s != validText(text) {
 			t.Fatalf("a string of %q: %q, %v", text, s, err)
 		}
 		var list []map[string]string
-		err := json.Unmarshal((&Result{Form: TextForm}).Replacement(text), &list)
+		err := json.Unmarshal((&Index{}).Replacement(&Result{Form: TextForm}, text), &list)
 		if want := []map[string]string{{"type": "text", "text": validText(text)}}; err != nil || !reflect.DeepEqual(list, want) {
 			t.Fatalf("a list of %q: %q, %v", text, list, err)
 		}

@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -56,10 +57,10 @@ func (ix *Index) Pairs(found func(call, result int32)) {
 	var own map[string]int32 // messages of the provider's own calls
 	for i := range ix.Blocks {
 		b := &ix.Blocks[i]
-		if b.Kind != Other && (own == nil || b.Kind != ToolUse) || ix.Messages[b.Msg].Role != Assistant {
+		if b.Kind != Other && (own == nil || b.Kind != ToolUse) || ix.Messages[b.Msg].Role != Assistant && ix.Format != Responses {
 			continue
 		}
-		members := gjson.GetManyBytes(b.Raw.Of(ix.Body), "id", "tool_use_id", "caller.tool_id")
+		members := gjson.GetManyBytes(b.Raw.Of(ix.Body), "id", "tool_use_id", "caller.tool_id", "approval_request_id")
 		for _, ref := range members[1:] {
 			if call, ok := own[ref.Str]; ok && ref.Str != "" {
 				found(call, b.Msg)
@@ -77,8 +78,9 @@ func (ix *Index) Pairs(found func(call, result int32)) {
 // loads reports whether a message holds a result that loads tools (tool_reference): what calls them needs it.
 func (ix *Index) loads(m int32) bool {
 	for i := ix.Messages[m].First; i < ix.Messages[m].Last; i++ {
-		if r := ix.Blocks[i].Result; r >= 0 && ix.Results[r].Form == MixedForm &&
-			bytes.Contains(ix.Results[r].Content.Of(ix.Body), []byte(`"tool_reference"`)) {
+		if r := ix.Blocks[i].Result; r >= 0 && (ix.Results[r].Form == MixedForm &&
+			bytes.Contains(ix.Results[r].Content.Of(ix.Body), []byte(`"tool_reference"`)) ||
+			ix.Format == Responses && ix.Results[r].Form == NoContent && gjson.GetBytes(ix.Blocks[i].Raw.Of(ix.Body), "type").Str == "tool_search_output") {
 			return true
 		}
 	}
@@ -104,18 +106,29 @@ func (ix *Index) answers(m int32) bool {
 	return false
 }
 
-// FirstHuman is the number of the first message in which a human speaks, -1 without one.
+// FirstHuman is the number of the first message in which a human speaks, -1 without one. Messages in which a client speaks of its
+// own accord stand before it, or are the first if nobody else speaks.
 func (ix *Index) FirstHuman() int32 {
-	for m := range ix.Messages {
-		if ix.Human(int32(m)) {
-			return int32(m)
+	first := int32(-1)
+	for m := range int32(len(ix.Messages)) {
+		if ix.Human(m) && ix.said(m) {
+			return m
+		}
+		if first < 0 && ix.Human(m) {
+			first = m
 		}
 	}
-	return -1
+	return first
 }
 
-// reminder opens texts that clients add of their own accord.
-const reminder = "<system-reminder>"
+// said reports whether a message holds anything but reminders of the client.
+func (ix *Index) said(m int32) bool {
+	msg := &ix.Messages[m]
+	return slices.ContainsFunc(ix.Blocks[msg.First:msg.Last], func(b Block) bool { return b.Kind != Text || !IsReminder(ix.BlockText(&b)) })
+}
+
+// reminders open texts that clients add of their own accord: Claude Code's, and what Codex says of its surroundings.
+var reminders = []string{"<system-reminder>", "<environment_context>", "<user_instructions>", "<turn_aborted>"}
 
 // Human reports whether a human speaks in a message: it is the user's, and besides results it holds anything but reminders
 // of the client.
@@ -138,7 +151,8 @@ func (ix *Index) Human(m int32) bool {
 
 // IsReminder reports whether a text was added by the client of its own accord.
 func IsReminder(text string) bool {
-	return strings.HasPrefix(strings.TrimLeft(text, " \n\t"), reminder)
+	text = strings.TrimLeft(text, " \n\t")
+	return slices.ContainsFunc(reminders, func(r string) bool { return strings.HasPrefix(text, r) })
 }
 
 // BlockText is the text of a text block; it may alias the body.
@@ -189,7 +203,7 @@ func (ix *Index) EstMessage(m int32) (n int) {
 		case b.Kind == Thinking:
 		case b.Kind == ToolUse && b.Call >= 0:
 			c := &ix.Calls[b.Call]
-			n += Est(view(c.Name.Of(ix.Body))) + Est(view(c.Input.Of(ix.Body)))
+			n += Est(view(c.Name.Of(ix.Body))) + Est(ix.InputText(c))
 		case b.Result >= 0 && ix.Results[b.Result].Form != MixedForm:
 			n += ix.ResultTokens(b.Result)
 		default:

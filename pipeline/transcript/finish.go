@@ -7,11 +7,19 @@ import (
 
 // finish puts the head together, numbers turns and markers, and joins results to calls.
 func (ix *Index) finish() {
-	ix.HasTools = len(ix.tools) > 0
+	ix.HasTools = len(ix.tools) > 0 || ix.laterTools()
+	if byPlace := func(a, b Span) int { return cmp.Compare(a.Lo, b.Lo) }; !slices.IsSortedFunc(ix.cuts, byPlace) {
+		slices.SortFunc(ix.cuts, byPlace) // members of an item may be read in another order than they stand
+	}
 	ix.Head = append(append(ix.Head, ix.tools...), ix.system...)
 	ix.number()
 	ix.turns()
 	ix.join()
+}
+
+// laterTools reports whether an item of the messages brings tools.
+func (ix *Index) laterTools() bool {
+	return ix.Format == Responses && slices.ContainsFunc(ix.Blocks, func(b Block) bool { return b.Kind == Tool })
 }
 
 // number gives every marker the sequence number of its block and sorts them by it: a body may hold tools after messages.

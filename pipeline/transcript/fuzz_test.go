@@ -43,7 +43,7 @@ func FuzzParse(f *testing.F) {
 			if ix.ResultOutcome(r) == Succeeded && r.IsError {
 				t.Fatal("a failed result succeeded")
 			}
-			if content := r.Replacement("x"); !json.Valid(content) || r.Content.Len() > 0 && ix.Replaced(h, r, content) == ix.Blocks[r.Block].Hash &&
+			if content := ix.Replacement(r, "x"); !json.Valid(content) || r.Content.Len() > 0 && ix.Replaced(h, r, content) == ix.Blocks[r.Block].Hash &&
 				string(content) != string(r.Content.Of(body)) {
 				t.Fatalf("replaced by %s", content)
 			}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 	"unsafe"
@@ -40,7 +41,12 @@ const (
 
 var formatNames = [...]string{"unknown", "anthropic.messages", "openai.chat", "openai.responses", "bedrock.converse", "gemini.generate"}
 
-func (f Format) String() string { return formatNames[f] }
+func (f Format) String() string {
+	if int(f) >= len(formatNames) {
+		return formatNames[UnknownFormat]
+	}
+	return formatNames[f]
+}
 
 // Automatic reports whether the provider caches prompts by itself: the whole prompt is then one entry, and no breakpoint says
 // where it ends.
@@ -114,8 +120,8 @@ const (
 
 // Message is one message of the transcript.
 type Message struct {
-	Raw         Span
-	Content     Span
+	Raw         Span  // of several on the wire that are one message here: from the first to the last
+	Content     Span  // empty without one of its own
 	First, Last int32 // its blocks are Index.Blocks[First:Last]
 	Extra       bool  // it has members besides role and content
 	Turn        int32 // number of assistant turns through this message
@@ -123,11 +129,12 @@ type Message struct {
 	Hash        Digest
 	role        Span
 	parts       int32 // elements of result lists before it
+	answers     bool  // it is a run of results, each a message of its own on the wire
 }
 
 // Call is a tool call.
 type Call struct {
-	ID, Name, Input Span // string literals, and the arguments as a JSON value
+	ID, Name, Input Span // string literals, and the arguments as a JSON value; empty if there are none. See Index.InputText
 	Block, Msg      int32
 	Turn            int32
 	answer          int32 // index of the first result that answers it, -1 without one
@@ -181,6 +188,32 @@ type Marker struct {
 	area   int32
 }
 
+// Top is what the body says besides tools, system and messages. Strings alias the body.
+type Top struct {
+	Model     string        // empty where the path names it
+	UserID    string        // metadata.user_id
+	CacheKey  string        // prompt_cache_key
+	SessionID string        // session_id
+	TopMarker bool          // caching is automatic: by a top-level cache_control, which counts as one of the four, or always
+	TopTTL    time.Duration // and what it asks for, 0 if it does not say
+	DropBlock bool          // the request asks the provider to drop thinking whose prefix changed
+	Delta     bool          // history is not, or will not be, in the body
+	MaxTokens int64         // -1 without one
+
+	Diagnostics bool // the body has a member diagnostics, whatever its value
+}
+
+// clone is a copy that does not alias the body.
+func (t Top) clone() Top {
+	for _, s := range []*string{&t.Model, &t.UserID, &t.CacheKey, &t.SessionID} {
+		*s = strings.Clone(*s)
+	}
+	return t
+}
+
+// size is about how many bytes its strings hold.
+func (t *Top) size() int { return len(t.Model) + len(t.UserID) + len(t.CacheKey) + len(t.SessionID) }
+
 // Index is where everything lies in one body.
 type Index struct {
 	Body     []byte
@@ -194,18 +227,10 @@ type Index struct {
 	Markers  []Marker // in the provider's order: tools, system, messages
 	Key      Digest   // model, system and tools; set by Digest
 	Parts    Parts    // the same, each for itself; set by Digest
-	Model    string
+	Top
 
-	HasTools  bool
-	TopMarker bool          // a top-level cache_control (automatic caching) counts as one of the four
-	TopTTL    time.Duration // and its TTL
-	DropBlock bool          // the request asks the provider to drop thinking whose prefix changed
-	Delta     bool          // history is not, or will not be, in the body
-	MaxTokens int64         // -1 without one
-	UserID    string        // metadata.user_id
-
-	Diagnostics bool   // the body has a member diagnostics, whatever its value
-	End         uint32 // where the brace stands that closes the body
+	HasTools bool
+	End      uint32 // where the brace stands that closes the body
 
 	cuts    []Span // every cache_control with its comma, null ones too, in the order of the body
 	facts   []CallFacts
@@ -217,6 +242,7 @@ type Index struct {
 	system  []Block
 	open    preface
 	known   known
+	members []keyed
 	from    *Memo // that it was read on from
 }
 
@@ -226,7 +252,7 @@ var pool = sync.Pool{New: func() any { return new(Index) }}
 func Parse(body []byte, format Format) (*Index, error) { return read(body, format, nil) }
 
 func read(body []byte, format Format, m *Memo) (*Index, error) {
-	if format != Anthropic {
+	if int(format) >= len(dialects) || dialects[format].message == nil {
 		return nil, ErrFormat
 	}
 	if len(body) > MaxBytes {
@@ -234,7 +260,7 @@ func read(body []byte, format Format, m *Memo) (*Index, error) {
 	}
 	ix := pool.Get().(*Index)
 	ix.reset(body, format)
-	if err := parseAnthropic(ix, m); err != nil {
+	if err := readBody(ix, m); err != nil {
 		ix.Release()
 		return nil, err
 	}
@@ -243,10 +269,11 @@ func read(body []byte, format Format, m *Memo) (*Index, error) {
 
 func (ix *Index) reset(body []byte, format Format) {
 	*ix = Index{
-		Body: body, Format: format, MaxTokens: -1,
+		Body: body, Format: format, Top: Top{MaxTokens: -1, TopMarker: format.Automatic()},
 		Head: ix.Head[:0], Blocks: ix.Blocks[:0], Messages: ix.Messages[:0], Calls: ix.Calls[:0], Results: ix.Results[:0],
 		Texts: ix.Texts[:0], Markers: ix.Markers[:0], cuts: ix.cuts[:0], facts: ix.facts[:0], tokens: ix.tokens[:0], ids: ix.ids, dup: ix.dup,
 		scratch: ix.scratch[:0], tools: ix.tools[:0], system: ix.system[:0],
+		members: ix.members[:0],
 	}
 	if ix.ids == nil {
 		ix.ids, ix.dup = map[string]int32{}, map[string]struct{}{}
@@ -315,6 +342,16 @@ func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // CallID is the id of the call that a result answers. It aliases the body.
 func (ix *Index) CallID(r *Result) string { return ix.str(r.CallID) }
+
+// InputText is what a call's arguments are: a JSON object, or what a tool takes as text. Formats that write arguments as a string
+// are read as what it holds. It may alias the body.
+func (ix *Index) InputText(c *Call) string {
+	raw := view(c.Input.Of(ix.Body))
+	if ix.Format != Chat && ix.Format != Responses || len(raw) < 2 || raw[0] != '"' {
+		return raw
+	}
+	return unquote(raw[1 : len(raw)-1])
+}
 
 // ToolName is the name of the tool that a call names. It aliases the body.
 func (ix *Index) ToolName(c *Call) string { return ix.str(c.Name) }

@@ -72,11 +72,27 @@ func (p *parser) nested(key Span, depth int) error {
 	return err
 }
 
+const (
+	deepCacheControl = iota
+	deepBreakpoint
+)
+
 func deepKey(name string) int {
-	if name == "cache_control" {
-		return 0
+	switch name {
+	case "cache_control":
+		return deepCacheControl
+	case "prompt_cache_breakpoint":
+		return deepBreakpoint
 	}
 	return unknownKey
+}
+
+// breakpointOrData reads a prompt_cache_breakpoint: a breakpoint of OpenAI's, and data anywhere else.
+func (p *parser) breakpointOrData(key Span, depth int) error {
+	if c := p.peek(); p.ix.Format.Automatic() && (c == '{' || c == 'n') {
+		return p.nested(key, depth)
+	}
+	return p.deep(depth)
 }
 
 // deep reads a value inside a block in which breakpoints may stand, as they do in documents and search results. A member
@@ -90,8 +106,11 @@ func (p *parser) deep(depth int) error {
 			if err != nil {
 				return err
 			}
-			if c := s.peek(); n >= 0 && (c == '{' || c == 'n') {
+			switch c := s.peek(); {
+			case n == deepCacheControl && (c == '{' || c == 'n'):
 				return p.nested(key, depth+1)
+			case n == deepBreakpoint:
+				return p.breakpointOrData(key, depth+1)
 			}
 			return p.deep(depth + 1)
 		})

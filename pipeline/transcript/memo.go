@@ -3,8 +3,6 @@ package transcript
 import (
 	"slices"
 	"sort"
-	"strings"
-	"time"
 	"unsafe"
 )
 
@@ -36,33 +34,21 @@ const maxSeals = 64
 
 // preface is what was known of the body when its messages began.
 type preface struct {
-	known                        seen
-	tools, system, markers, cuts int
-	model, userID                string
-	topMarker, dropBlock, delta  bool
-	diagnostics                  bool
-	topTTL                       time.Duration
-	maxTokens                    int64
+	known seen
+	Top
 }
 
 // known counts what came from a memo, with digests.
 type known struct{ tools, system, blocks, messages int }
 
 // opened notes what is known when the messages begin.
-func (p *parser) opened() {
-	ix := p.ix
-	ix.open = preface{
-		known: p.known, tools: len(ix.tools), system: len(ix.system), markers: len(ix.Markers), cuts: len(ix.cuts),
-		model: ix.Model, userID: ix.UserID, topMarker: ix.TopMarker, dropBlock: ix.DropBlock, delta: ix.Delta, topTTL: ix.TopTTL,
-		maxTokens: ix.MaxTokens, diagnostics: ix.Diagnostics,
-	}
-}
+func (p *parser) opened() { p.ix.open = preface{p.known, p.ix.Top} }
 
 // Memo keeps what was read of the body, up to the last messages, in which breakpoints move; nil if there is nothing before
 // them or far too much. The index must have its digests, made with the same hasher.
 func (ix *Index) Memo(h *Hasher) *Memo {
 	n := ix.settled()
-	if n == 0 || ix.large() {
+	if n == 0 || ix.large() || ix.Delta {
 		return nil
 	}
 	at := ix.Messages[n]
@@ -71,7 +57,11 @@ func (ix *Index) Memo(h *Hasher) *Memo {
 	}
 	m := &Memo{at: at.Raw.Lo, seals: ix.sealed(h, at.Raw.Lo), parts: at.parts}
 	o := ix.open
-	o.model, o.userID = strings.Clone(o.model), strings.Clone(o.userID)
+	o.Top = o.Top.clone()
+	head := ix.Head[:len(ix.tools)]
+	tools := before(len(head), func(i int) uint32 { return head[i].Raw.Lo })
+	head = ix.Head[len(ix.tools):]
+	system := before(len(head), func(i int) uint32 { return head[i].Raw.Lo })
 	blocks := int(at.First)
 	calls := before(len(ix.Calls), func(i int) uint32 { return ix.Calls[i].ID.Lo })
 	results := before(len(ix.Results), func(i int) uint32 { return ix.Results[i].CallID.Lo })
@@ -80,8 +70,8 @@ func (ix *Index) Memo(h *Hasher) *Memo {
 	m.ix = Index{
 		Format:   ix.Format,
 		open:     o,
-		tools:    slices.Clone(ix.Head[:o.tools]),
-		system:   slices.Clone(ix.Head[len(ix.tools) : len(ix.tools)+o.system]),
+		tools:    slices.Clone(ix.Head[:tools]),
+		system:   slices.Clone(ix.Head[len(ix.tools) : len(ix.tools)+system]),
 		Blocks:   slices.Clone(ix.Blocks[:blocks]),
 		Messages: slices.Clone(ix.Messages[:n]),
 		Calls:    slices.Clone(ix.Calls[:calls]),
@@ -149,7 +139,7 @@ func (ix *Index) settled() int32 {
 // Size is about how many bytes the memo holds.
 func (m *Memo) Size() int {
 	ix := &m.ix
-	return len(ix.open.model) + len(ix.open.userID) + sized(m.seals) + sized(ix.tools) + sized(ix.system) + sized(ix.Blocks) + sized(ix.Messages) + sized(ix.Calls) + sized(ix.Results) +
+	return ix.open.size() + sized(m.seals) + sized(ix.tools) + sized(ix.system) + sized(ix.Blocks) + sized(ix.Messages) + sized(ix.Calls) + sized(ix.Results) +
 		sized(ix.Texts) + sized(ix.Markers) + sized(ix.cuts)
 }
 
@@ -174,9 +164,7 @@ func (m *Memo) restore(p *parser) {
 	ix, o := p.ix, &m.ix.open
 	p.i, p.parts, p.known = int(m.at), m.parts, o.known
 	ix.open, ix.from = *o, m
-	ix.Model, ix.UserID, ix.MaxTokens = o.model, o.userID, o.maxTokens
-	ix.TopMarker, ix.TopTTL, ix.DropBlock, ix.Delta = o.topMarker, o.topTTL, o.dropBlock, o.delta
-	ix.Diagnostics = o.diagnostics
+	ix.Top = o.Top
 	ix.tools, ix.system = append(ix.tools, m.ix.tools...), append(ix.system, m.ix.system...)
 	ix.Blocks, ix.Messages = append(ix.Blocks, m.ix.Blocks...), append(ix.Messages, m.ix.Messages...)
 	ix.Calls, ix.Results = append(ix.Calls, m.ix.Calls...), append(ix.Results, m.ix.Results...)

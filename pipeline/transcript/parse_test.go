@@ -324,7 +324,7 @@ func TestPool(t *testing.T) {
 				}
 				fresh := &Index{}
 				fresh.reset(body, Anthropic)
-				if err := parseAnthropic(fresh, nil); err != nil {
+				if err := readBody(fresh, nil); err != nil {
 					t.Error(err)
 					return
 				}

@@ -1,10 +1,13 @@
 package transcript
 
 import (
+	"bytes"
 	"strconv"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
 )
 
 // unquote returns the text inside a valid string literal. Without escapes it is raw itself. A lone surrogate becomes
@@ -164,9 +167,42 @@ func (ix *Index) ResultSize(r *Result) int {
 
 // Replacement is the JSON value that stands for a result's content when its text becomes text: a string for a string, a
 // list of one text block for a list.
-func (r *Result) Replacement(text string) []byte {
+func (ix *Index) Replacement(r *Result, text string) []byte {
 	if r.Form == StringForm {
 		return AppendQuoted(make([]byte, 0, len(text)+16), text)
 	}
-	return append(AppendQuoted(append(make([]byte, 0, len(text)+48), `[{"type":"text","text":`...), text), "}]"...)
+	open, end := ix.Format.TextBlock()
+	out := append(append(make([]byte, 0, len(text)+48), '['), open...)
+	return append(append(AppendQuoted(out, text), end...), ']')
+}
+
+// IsReplacement reports whether a JSON value is what Replacement makes for the result of a text that is not empty.
+func (ix *Index) IsReplacement(r *Result, value []byte) bool {
+	switch r.Form {
+	case StringForm:
+	case TextForm:
+		var opens, closes bool
+		open, end := ix.Format.TextBlock()
+		value, opens = bytes.CutPrefix(value, []byte("["+open))
+		value, closes = bytes.CutSuffix(value, []byte(end+"]"))
+		if !opens || !closes {
+			return false
+		}
+	default:
+		return false
+	}
+	return IsText(value)
+}
+
+// IsText reports whether a JSON value is a string that is not empty.
+func IsText(value []byte) bool {
+	return len(value) > 2 && value[0] == '"' && value[len(value)-1] == '"' && gjson.ValidBytes(value)
+}
+
+// TextBlock is what stands before and behind the string literal of a text block that the user or a tool says.
+func (f Format) TextBlock() (open, end string) {
+	if f == Responses {
+		return `{"type":"input_text","text":`, "}"
+	}
+	return `{"type":"text","text":`, "}"
 }

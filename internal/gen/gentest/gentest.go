@@ -26,3 +26,10 @@ func Conversation(o gen.Options, turns int) *rapid.Generator[*gen.Conversation] 
 		return m.Conversation(rapid.IntRange(0, turns).Draw(t, "turns"))
 	})
 }
+
+// Comparable generates conversations on which every format agrees, in all the dialects: what is done to one of them does not
+// depend on the format that it is written in, as far as the formats know the same levers.
+func Comparable(o gen.Options, turns int) *rapid.Generator[*gen.Conversation] {
+	o.Dialects, o.Comparable, o.Strange = true, true, false
+	return Conversation(o, turns)
+}
