@@ -33,7 +33,8 @@ type Config struct {
 	Bad           bool // the route's config could not be used: replay only
 	Levers        Levers
 	Moves         Moves
-	Diagnostics   float64 // share of sessions whose requests ask the provider why it missed
+	Diagnostics   float64               // share of sessions whose requests ask the provider why it missed
+	Roles         *transcript.RoleTable // what the route says of tools; nil: nothing
 }
 
 // Levers change breakpoints and nothing else.

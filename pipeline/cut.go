@@ -218,7 +218,7 @@ func (p *pass) makeCut(w *wish) (c cutMade) {
 		}
 	}
 	id := ""
-	if w.Mode == filters.Full {
+	if p.keeps(w) {
 		id = strings.Repeat("0", 24) // as long as it will be
 	}
 	text := w.Stub(p.ix, c.gone, c.whole, id)
@@ -244,7 +244,7 @@ func (c *cutMade) write(p *pass, w *wish) (cut *state.Cut, original *state.Origi
 	content = append(content, ']')
 	digest := sha256.Sum256(content)
 	id := ""
-	if w.Mode == filters.Full {
+	if p.keeps(w) {
 		id = p.e.originalID(p.sess.key, "cut", digest)
 	}
 	cut = &state.Cut{

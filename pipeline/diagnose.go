@@ -63,7 +63,7 @@ func (p *pass) ask() string {
 	if p.ix.Format != transcript.Anthropic || p.r.Model != "" || p.ix.Model == "" || p.ix.Diagnostics || !p.sampled() || !p.e.route(p.r.Route).mayAsk() {
 		return ""
 	}
-	return askText(p.named())
+	return askText(p.answer())
 }
 
 // sampled reports whether the session is one of those that ask.
@@ -73,9 +73,9 @@ func (p *pass) sampled() bool {
 	return float64(binary.BigEndian.Uint64(digest)>>11)/(1<<53) < p.r.Config.Diagnostics
 }
 
-// named is the provider's id of the answer that this request is compared with: the last one on the branch that it goes on or
+// answer is the provider's id of the answer that this request is compared with: the last one on the branch that it goes on or
 // forks from, empty for none.
-func (p *pass) named() string {
+func (p *pass) answer() string {
 	if p.m.branch == nil || p.rewritten() {
 		return ""
 	}

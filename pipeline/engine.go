@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -247,25 +248,39 @@ func (e *Engine) begin(r *Request, o *Outcome, begun time.Time) (*pass, filters.
 	if p == nil {
 		return nil, gate
 	}
-	id := r.Session
-	if id == "" {
-		id = identity.FromBody(p.ix.UserID, p.ix.CacheKey, p.ix.SessionID)
-	}
+	key, named := p.named()
 	switch {
 	case p.ix.Delta:
 		gate = filters.DeltaBody
-	case id == "":
+	case r.Unsure && !p.ix.Versioned:
+		gate = filters.Unparsed
+	case !named:
 		gate = filters.NoSession
 	default:
-		var key state.SessionKey
-		copy(key.Tenant[:], sum(e.secret, "tenant", []byte(r.Tenant)))
-		copy(key.Session[:], sum(e.secret, "session", key.Tenant[:], []byte(id)))
 		p.sess = e.session(key)
 		o.Session = hex.EncodeToString(key.Session[:8])
 		return p, ""
 	}
 	p.ix.Release()
 	return nil, gate
+}
+
+// named finds the session of a request: as a header or the body names it, or, where the route wants that, as its conversation
+// begins. One message does not tell conversations apart: all of a project may begin with the same one.
+func (p *pass) named() (key state.SessionKey, ok bool) {
+	e, r := p.e, p.r
+	copy(key.Tenant[:], sum(e.secret, "tenant", []byte(r.Tenant)))
+	id := cmp.Or(r.Session, identity.FromBody(p.ix.UserID, p.ix.CacheKey, p.ix.SessionID))
+	switch {
+	case id != "":
+		copy(key.Session[:], sum(e.secret, "session", key.Tenant[:], []byte(id)))
+	case r.Anonymous && len(p.chain) > 1:
+		p.anonymous = true
+		copy(key.Session[:], sum(e.secret, "anonymous session", key.Tenant[:], p.chain[0][:], p.chain[1][:]))
+	default:
+		return key, false
+	}
+	return key, true
 }
 
 // read parses and hashes the body; a fault of the reader's own counts as a body that cannot be read.

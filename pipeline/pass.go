@@ -32,6 +32,8 @@ type pass struct {
 	price  *cache.Price   // of the model
 	sess   *session
 	shadow bool
+	// anonymous: nobody names the session; nothing that is left out of it can be restored.
+	anonymous bool
 	at     time.Time // of the last stage mark
 
 	gate        filters.Gate // why nothing new may be decided
@@ -71,6 +73,7 @@ type pass struct {
 // prepare works out what no attempt changes.
 func (p *pass) prepare() {
 	ix := p.ix
+	ix.Roles = p.r.Config.Roles
 	p.layout = newLayout(ix, p.e.hasher)
 	p.chain = make([]state.Digest, len(ix.Messages))
 	for i := range ix.Messages {
@@ -191,6 +194,9 @@ func (p *pass) send(ctx context.Context) error {
 	return nil
 }
 
+// anonymousLife is how long a session is remembered that nobody names: two of them may begin alike.
+const anonymousLife = time.Hour
+
 // patience is how long a request waits for the session's lock: a quarter of the time that is left.
 func patience(ctx context.Context) time.Duration {
 	if d, ok := ctx.Deadline(); ok {
@@ -220,6 +226,9 @@ func (p *pass) load(ctx context.Context) error {
 	defer cancel()
 	err := p.e.load(ctx, s, p.r.Now)
 	s.takeLate()
+	if p.anonymous {
+		s.forget(p.r.Now.Add(-anonymousLife))
+	}
 	if err == nil {
 		return nil
 	}

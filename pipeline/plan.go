@@ -277,7 +277,7 @@ func (p *pass) decide(w *wish) (*state.Decision, *state.Original, filters.Gate) 
 	digest := sha256.Sum256(content)
 	ref := p.ref(w.Result)
 	id := ""
-	if w.Mode == filters.Full {
+	if p.keeps(w) {
 		id = p.e.originalID(p.sess.key, ref.Call, digest)
 	}
 	n, gate := w.Replacement(p.ix, id)
@@ -297,6 +297,9 @@ func (p *pass) decide(w *wish) (*state.Decision, *state.Original, filters.Gate) 
 		Content: slices.Clone(content), SHA256: digest, At: p.r.Now,
 	}, ""
 }
+
+// keeps reports whether the original of what a wish leaves out is kept, so that it can be restored.
+func (p *pass) keeps(w *wish) bool { return w.Mode == filters.Full && !p.anonymous }
 
 // originalID is the capability that names an original: 24 hex digits that nobody without the secret can guess.
 func (e *Engine) originalID(key state.SessionKey, call string, digest [32]byte) string {

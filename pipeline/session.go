@@ -112,6 +112,14 @@ func (s *session) room(now time.Time) bool {
 	return true
 }
 
+// forget drops the branches that were used last before a time. The lock must be held.
+func (s *session) forget(before time.Time) {
+	kept := slices.DeleteFunc(slices.Clone(s.branches), func(b *state.Branch) bool { return b.Last.Before(before) })
+	if len(kept) < len(s.branches) {
+		s.publish(kept)
+	}
+}
+
 // addLate leaves breakpoints for the next request that holds the lock.
 func (s *session) addLate(n lateNote) {
 	s.mu.Lock()

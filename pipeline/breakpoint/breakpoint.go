@@ -184,10 +184,10 @@ func gone(ix *transcript.Index, dropped []bool, n int32) bool {
 }
 
 // Markable reports whether a block may carry a marker of ours. The provider knows no block without members, and there the
-// comma before ours would make no JSON.
+// comma before ours would make no JSON. Bedrock Converse refuses a marker right behind a document that is no PDF.
 func Markable(ix *transcript.Index, n int32) bool {
 	b := ix.Seq(n)
-	return b.Markable() && !bare(ix, b.Raw)
+	return b.Markable() && !bare(ix, b.Raw) && (b.Kind != transcript.Other || ix.Format != transcript.Converse)
 }
 
 // bare reports whether an object has no members.
@@ -280,10 +280,11 @@ func far(in *Input, a, b int32) bool {
 	return false
 }
 
-// step is the number of positions that a block adds to those before it: a run of calls, or of results, is one position.
+// step is the number of positions that a block adds to those before it: a run of calls, or of results, is one position. Of
+// Bedrock's Converse that is not known.
 func step(ix *transcript.Index, n int32) int {
 	k := ix.Seq(n).Kind
-	if n > 0 && (k == transcript.ToolUse || k == transcript.ToolResult) && k == ix.Seq(n-1).Kind {
+	if n > 0 && ix.Format != transcript.Converse && (k == transcript.ToolUse || k == transcript.ToolResult) && k == ix.Seq(n-1).Kind {
 		return 0
 	}
 	return 1

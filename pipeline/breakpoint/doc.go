@@ -1,4 +1,5 @@
-// Package breakpoint decides where an outbound's cache_control markers stand and for how long they ask.
+// Package breakpoint decides where an outbound's markers (cache_control, in Bedrock Converse cachePoint) stand and for how long
+// they ask. Where the provider caches by itself it changes none.
 //
 // [Decide] starts from the client's markers and changes only presence and ttl, in this order:
 //   - hold strips the markers that would cache a held result and anchors one before it;

@@ -11,7 +11,7 @@ import (
 // none.
 func place(p *Plan, in *Input) {
 	ix := in.Index
-	if !in.Place || !unmarked(ix) {
+	if !in.Place || !unmarked(ix) || !takesMarkers(ix) {
 		return
 	}
 	for _, n := range []int32{headEnd(ix), tail(in)} {

@@ -16,6 +16,7 @@ const (
 	FreeTTL      TTLGate = iota
 	AutomaticTTL         // the provider places a marker itself, and all of a body must agree
 	UnknownTTL           // a marker asks for something that is not known here, so no order of TTLs can be promised
+	UnsupportedTTL       // the model is not known to take a ttl
 )
 
 // CanSetTTL reports whether the TTLs of a body's markers can be changed.
@@ -23,6 +24,8 @@ func CanSetTTL(ix *transcript.Index) TTLGate {
 	switch {
 	case ix.TopMarker:
 		return AutomaticTTL
+	case !takesTTL(ix):
+		return UnsupportedTTL
 	case slices.ContainsFunc(ix.Markers, func(m transcript.Marker) bool { return !known(ix, &m) }):
 		return UnknownTTL
 	}
@@ -39,6 +42,9 @@ func known(ix *transcript.Index, m *transcript.Marker) bool {
 		return false
 	}
 	kind := gjson.GetBytes(m.Value.Of(ix.Body), "type")
+	if ix.Format == transcript.Converse {
+		return kind.Str == "default"
+	}
 	return !kind.Exists() || kind.Str == "ephemeral"
 }
 

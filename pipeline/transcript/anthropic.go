@@ -13,6 +13,7 @@ const (
 	topThread
 	topCacheControl
 	topDiagnostics
+	topVersion
 )
 
 func topKey(name string) int {
@@ -37,6 +38,8 @@ func topKey(name string) int {
 		return topCacheControl
 	case "diagnostics":
 		return topDiagnostics
+	case "anthropic_version":
+		return topVersion
 	}
 	return unknownKey
 }
@@ -77,6 +80,8 @@ func (p *parser) top(n int, key Span) error {
 		ix.Delta = raw[0] == '{'
 	case topDiagnostics:
 		ix.Diagnostics = true
+	case topVersion:
+		ix.Versioned = true
 	}
 	return nil
 }
@@ -151,6 +156,9 @@ func (p *parser) message() error {
 }
 
 func (p *parser) content(msg int32) error {
+	if p.ix.Format == Converse {
+		return p.pointed(msg, contentDepth)
+	}
 	if p.peek() == '"' {
 		v, err := p.str()
 		p.ix.Blocks = append(p.ix.Blocks, virtual(v, msg))

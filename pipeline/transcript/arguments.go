@@ -13,21 +13,24 @@ import (
 var (
 	pathKeys = []string{
 		"file_path", "path", "filePath", "file", "target_file", "absolute_path", "notebook_path", "TargetFile", "AbsolutePath",
+		"target_notebook", "filename",
 	}
-	fileKeys    = []string{"files", "paths", "include"}
+	fileKeys    = []string{"files", "paths", "include", "file_paths", "replacements"}
 	patchKeys   = []string{"input", "patchText", "patch"}
-	verbKeys    = []string{"command"}
+	verbKeys    = []string{"command", "type"}
 	commandKeys = []string{"command", "cmd", "CommandLine", "commands"}
-	dirKeys     = []string{"workdir", "working_directory", "cwd", "dir_path"}
-	spanKeys    = []string{"view_range", "read_range", "line_ranges"}
-	fromKeys    = []string{"offset", "start_line", "StartLine", "line_number", "start_line_one_indexed"}
-	limitKeys   = []string{"limit", "end_line", "EndLine", "end_line_one_indexed_inclusive"}
-	modeKeys    = []string{"pages", "mode", "indentation", "head", "tail"} // what else says which part is read
-	mutateKeys  = []string{
-		"old_string", "new_string", "old_str", "new_str", "oldString", "newString", "oldText", "newText", "old_text", "new_text",
-		"content", "contents", "file_text", "text", "diff", "edits", "code_edit", "before", "after", "insert_line", "new_source",
+	dirKeys     = []string{"workdir", "working_directory", "cwd", "dir_path", "Cwd"}
+	spanKeys    = []string{"view_range", "read_range", "line_ranges", "line_range"}
+	fromKeys    = []string{"offset", "start_line", "StartLine", "startLine", "line_number", "line", "start_line_one_indexed"}
+	limitKeys   = []string{"limit", "end_line", "EndLine", "endLine", "end_line_one_indexed_inclusive"}
+	modeKeys    = []string{"pages", "mode", "indentation", "head", "tail", "should_read_entire_file"} // what else says which part is read
+	partKeys    = []string{"old_str", "new_str", "old_string", "new_string", "insert_line"}
+	wholeKeys   = []string{"file_text", "content"}
+	mutateKeys  = slices.Concat(partKeys, wholeKeys, []string{
+		"oldString", "newString", "oldText", "newText", "old_text", "new_text",
+		"contents", "text", "diff", "edits", "code_edit", "before", "after", "new_source",
 		"replacement", "query", "pattern", "regex",
-	}
+	})
 )
 
 // What an argument is.
@@ -44,8 +47,8 @@ var argumentKinds = func() map[string]int {
 			kinds[k] = kind
 		}
 	}
+	set(telling, verbKeys, fileKeys, dirKeys)
 	set(placing, pathKeys, spanKeys, fromKeys, limitKeys, modeKeys)
-	set(telling, fileKeys, dirKeys)
 	set(mutation, mutateKeys, patchKeys, commandKeys)
 	return kinds
 }()
@@ -53,6 +56,7 @@ var argumentKinds = func() map[string]int {
 // arguments are the known members of a call's input, null ones too.
 type arguments struct {
 	input   gjson.Result
+	rule    *RoleRule // nil without one
 	found   []argument
 	twice   bool // a known one stands twice
 	mutates bool // one is there that only editors and searches take
@@ -63,13 +67,26 @@ type argument struct {
 	value gjson.Result
 }
 
-func argumentsOf(input string) arguments {
-	a := arguments{input: gjson.Parse(input)}
-	if !a.input.IsObject() {
-		return a
+// argumentsOf reads an input that is a JSON object. Of any other it returns the text: that of a string, the second of the words
+// of a command that is handed over in a list, or the input itself. valid says that the input is known to be JSON.
+func argumentsOf(input string, valid bool, rule *RoleRule) (a arguments, raw string) {
+	raw = strings.TrimLeft(input, " \t\r\n")
+	if raw == "" || !strings.ContainsRune(`{["`, rune(raw[0])) || !valid && !gjson.Valid(raw) {
+		return a, raw
+	}
+	a = arguments{input: gjson.Parse(raw), rule: rule}
+	switch {
+	case a.input.IsArray():
+		words := a.input.Array()
+		if body, ok := patchWords(words); ok {
+			return a, body
+		}
+		return a, commandLine(words)
+	case !a.input.IsObject():
+		return a, textOf(a.input)
 	}
 	a.input.ForEach(func(key, value gjson.Result) bool {
-		kind := argumentKinds[key.Str]
+		kind := a.kind(key.Str)
 		if kind == 0 {
 			return true
 		}
@@ -78,14 +95,42 @@ func argumentsOf(input string) arguments {
 		a.found = append(a.found, argument{key.Str, value})
 		return !a.twice
 	})
-	return a
+	return a, ""
+}
+
+// kind is what an argument is, 0 if it has no meaning here.
+func (a *arguments) kind(key string) int {
+	if r := a.rule; r != nil && key != "" {
+		switch key {
+		case r.Path, r.From, r.To:
+			return placing
+		case r.Command:
+			return telling
+		}
+	}
+	return argumentKinds[key]
+}
+
+// keys are those that a rule names, in the place of the known ones.
+func (a *arguments) keys(of func(*RoleRule) string, known []string) []string {
+	if a.rule != nil {
+		if k := of(a.rule); k != "" {
+			return []string{k}
+		}
+	}
+	return known
+}
+
+// path is the file that the arguments name.
+func (a *arguments) path() string {
+	return a.text(a.keys(func(r *RoleRule) string { return r.Path }, pathKeys))
 }
 
 // others is every member that neither names a file nor a part of one, raw.
 func (a *arguments) others() string {
 	var text strings.Builder
 	a.input.ForEach(func(key, value gjson.Result) bool {
-		if argumentKinds[key.Str] != placing {
+		if a.kind(key.Str) != placing {
 			text.WriteString(key.Raw + value.Raw)
 		}
 		return true
@@ -122,89 +167,108 @@ func textOf(v gjson.Result) string {
 func (a *arguments) rng(by string) Range {
 	r := Range{by: by, From: a.first(spanKeys).Raw}
 	if r.From == "" {
-		r.From, r.To = a.first(fromKeys).String(), a.first(limitKeys).String()
+		r.From = a.first(a.keys(func(r *RoleRule) string { return r.From }, fromKeys)).String()
+		r.To = a.first(a.keys(func(r *RoleRule) string { return r.To }, limitKeys)).String()
 	}
 	for _, k := range modeKeys {
-		if v := a.first([]string{k}); v.Exists() {
+		if v := a.first([]string{k}); v.Exists() && v.Type != gjson.False {
 			r.From = strings.TrimLeft(r.From+" "+k+" "+v.String(), " ")
 		}
 	}
 	return r
 }
 
-// files lists what a call does to the files of a list or a patch. A pattern names no file.
+// files lists what a call does to the files of a list or a patch.
 func (a *arguments) files(role ToolRole, by string, patch bool) (found []Access) {
 	if patch {
 		return patched(a.text(patchKeys))
 	}
-	list := a.first(fileKeys)
-	if !list.IsArray() || role != Read && !role.Changes() {
+	if role != Read && !role.Changes() {
 		return nil
 	}
+	list := a.first(a.keys(func(r *RoleRule) string { return r.Path }, fileKeys))
+	if !list.IsArray() {
+		return a.file(found, list, role, by)
+	}
 	list.ForEach(func(_, v gjson.Result) bool {
-		one := Access{Role: role, Path: cleanPath(textOf(v)), Range: Range{by: by}}
-		if v.IsObject() {
-			b := argumentsOf(v.Raw)
-			if b.twice {
-				return true
-			}
-			one.Path, one.Range = cleanPath(b.text(pathKeys)), b.rng(by)
-		}
-		if one.Path != "" && !strings.ContainsAny(one.Path, "*?[{") {
-			found = append(found, one)
-		}
+		found = a.file(found, v, role, by)
 		return true
 	})
 	return found
 }
 
-// patched lists the files of a patch in the form that apply_patch tools take.
-func patched(text string) (found []Access) {
-	for line := range strings.Lines(text) {
-		if !strings.HasPrefix(line, "*** ") {
-			continue
+// file adds one file of a list: its name, or an object with name and range. A pattern names no file.
+func (a *arguments) file(found []Access, v gjson.Result, role ToolRole, by string) []Access {
+	one := Access{Role: role, Path: cleanPath(textOf(v)), Range: Range{by: by}}
+	if v.IsObject() {
+		b, _ := argumentsOf(v.Raw, true, nil)
+		if b.twice {
+			return found
 		}
-		verb, name, ok := strings.Cut(line[len("*** "):], ": ")
-		role := Write
-		switch verb {
-		case "Update File":
-			role = Edit
-		case "Add File", "Delete File", "Move to":
-		default:
-			ok = false
-		}
-		if p := cleanPath(strings.TrimSpace(name)); ok && p != "" {
-			found = append(found, Access{Role: role, Path: p})
+		one.Path = cleanPath(b.text(pathKeys))
+		if role == Read {
+			one.Range = b.rng(by)
 		}
 	}
-	return found
+	if one.Path == "" || strings.ContainsAny(one.Path, "*?[{") {
+		return found
+	}
+	return append(found, one)
 }
 
-// shell lists what the command does, a string or a list of words, or each of several commands.
-func (a *arguments) shell() (found []Access) {
-	dir, v := a.text(dirKeys), a.first(commandKeys)
+// commands lists what the command does, a string or a list of words, or each of several commands; patch says that it is nothing
+// but a patch.
+func (a *arguments) commands() (found []Access, patch bool) {
+	dir := a.text(dirKeys)
+	v := a.first(a.keys(func(r *RoleRule) string { return r.Command }, commandKeys))
 	switch {
 	case v.Type == gjson.String:
-		return shellAccess(textOf(v), dir, true)
+		return runCommand(a.line(v, a.input.Get("args")), dir, true)
 	case !v.IsArray():
-		return nil
+		return nil, false
 	case a.first([]string{"commands"}).Exists():
 		all := v.Array()
 		for _, c := range all {
-			found = append(found, shellAccess(textOf(c), dir, len(all) == 1)...)
+			text := textOf(c)
+			if c.IsObject() {
+				b, _ := argumentsOf(c.Raw, true, nil)
+				text = b.line(b.first(commandKeys), c.Get("args"))
+			}
+			does, is := runCommand(text, dir, len(all) == 1)
+			found, patch = append(found, does...), is
 		}
-		return found
+		return found, patch
 	}
-	return shellAccess(commandLine(v.Array()), dir, true)
+	words := v.Array()
+	if body, ok := patchWords(words); ok {
+		return joined(patched(body), dir), true
+	}
+	return runCommand(commandLine(words), dir, true)
 }
+
+// line is a command with the words that it is given besides, if it is given any: then no shell reads it.
+func (a *arguments) line(command, args gjson.Result) string {
+	if !args.IsArray() || a.twice {
+		return textOf(command)
+	}
+	return commandLine(append([]gjson.Result{command}, args.Array()...))
+}
+
+// patchWords is the patch of a list of words that is a call of apply_patch: the client applies it, no shell does.
+func patchWords(words []gjson.Result) (body string, ok bool) {
+	if len(words) == 2 && isPatchTool(words[0].Str) {
+		return textOf(words[1]), true
+	}
+	return "", false
+}
+
+// isPatchTool reports whether a command is the one by which models apply patches.
+func isPatchTool(command string) bool { return command == "apply_patch" || command == "applypatch" }
 
 // commandLine is the command that a list of words stands for: what a shell is told to run, or the words themselves.
 func commandLine(words []gjson.Result) string {
-	if len(words) == 3 && strings.HasPrefix(words[1].Str, "-") && strings.HasSuffix(words[1].Str, "c") {
-		switch path.Base(words[0].Str) {
-		case "sh", "bash", "zsh", "dash":
-			return textOf(words[2])
-		}
+	if len(words) == 3 && isShell(words[0].Str) && isScriptFlag(words[1].Str) {
+		return textOf(words[2])
 	}
 	quoted := make([]string, len(words))
 	for i, w := range words {
@@ -215,4 +279,18 @@ func commandLine(words []gjson.Result) string {
 		quoted[i] = q
 	}
 	return strings.Join(quoted, " ")
+}
+
+// isShell reports whether a command is a shell of the POSIX kind.
+func isShell(command string) bool {
+	switch path.Base(command) {
+	case "sh", "bash", "zsh", "dash":
+		return true
+	}
+	return false
+}
+
+// isScriptFlag reports whether a flag of a shell says that a script follows, as -c and -lc.
+func isScriptFlag(flag string) bool {
+	return strings.HasPrefix(flag, "-") && !strings.HasPrefix(flag, "--") && strings.HasSuffix(flag, "c")
 }

@@ -24,7 +24,12 @@ type digests struct {
 
 func digestsOf(t rapid.TB, body []byte) digests {
 	t.Helper()
-	ix, err := Parse(body, Anthropic)
+	return digestsAs(t, body, Anthropic)
+}
+
+func digestsAs(t rapid.TB, body []byte, f Format) digests {
+	t.Helper()
+	ix, err := Parse(body, f)
 	if err != nil {
 		t.Fatalf("%v in %s", err, clip(body))
 	}
@@ -144,6 +149,36 @@ func places(ix *Index, model Span) map[string][]place {
 	return all
 }
 
+// changeBytes changes bytes that digests promise to depend on, and counts them by what they are.
+func changeBytes(t *rapid.T, ix *Index, all map[string][]place, changed map[string]int) {
+	body := ix.Body
+	before := digestsAs(t, body, ix.Format)
+	for range 20 {
+		what := rapid.SampledFrom(slices.Sorted(maps.Keys(all))).Draw(t, "what")
+		p := rapid.SampledFrom(all[what]).Draw(t, "place")
+		other := slices.Clone(body)
+		other[p.at] = rapid.SampledFrom([]byte("aZ09 é\"\\{}[]:,.-")).Draw(t, "byte")
+		again, err := Parse(other, ix.Format)
+		if err != nil || bytes.Equal(other, body) {
+			continue
+		}
+		again.Release()
+		after := digestsAs(t, other, ix.Format)
+		if len(after.messages) != len(before.messages) {
+			continue
+		}
+		changed[what]++
+		for i := range before.messages {
+			if same := before.messages[i] == after.messages[i]; same == (i == p.message) {
+				t.Fatalf("byte %d belongs to message %d, but the digest of %d is the same: %v\n%s\n%s", p.at, p.message, i, same, body, other)
+			}
+		}
+		if same := before.key == after.key; same == (p.message < 0) {
+			t.Fatalf("byte %d belongs to message %d, but the key is the same: %v\n%s\n%s", p.at, p.message, same, body, other)
+		}
+	}
+}
+
 // Any other changed byte changes the digest of its message, or the key, and no other.
 func TestDigestSeesEveryByte(t *testing.T) {
 	changed := map[string]int{}
@@ -151,32 +186,7 @@ func TestDigestSeesEveryByte(t *testing.T) {
 		body := strange().Draw(t, "conversation").Body()
 		ix := parse(t, body)
 		defer ix.Release()
-		before := digestsOf(t, body)
-		all := places(ix, treeOf(t, body).get("model").at)
-		for range 20 {
-			what := rapid.SampledFrom(slices.Sorted(maps.Keys(all))).Draw(t, "what")
-			p := rapid.SampledFrom(all[what]).Draw(t, "place")
-			other := slices.Clone(body)
-			other[p.at] = rapid.SampledFrom([]byte("aZ09 é\"\\{}[]:,.-")).Draw(t, "byte")
-			again, err := Parse(other, Anthropic)
-			if err != nil || bytes.Equal(other, body) {
-				continue
-			}
-			again.Release()
-			after := digestsOf(t, other)
-			if len(after.messages) != len(before.messages) {
-				continue
-			}
-			changed[what]++
-			for i := range before.messages {
-				if same := before.messages[i] == after.messages[i]; same == (i == p.message) {
-					t.Fatalf("byte %d belongs to message %d, but the digest of %d is the same: %v\n%s\n%s", p.at, p.message, i, same, body, other)
-				}
-			}
-			if same := before.key == after.key; same == (p.message < 0) {
-				t.Fatalf("byte %d belongs to message %d, but the key is the same: %v\n%s\n%s", p.at, p.message, same, body, other)
-			}
-		}
+		changeBytes(t, ix, places(ix, treeOf(t, body).get("model").at), changed)
 	})
 	t.Logf("changed bytes: %v", changed)
 	for _, what := range []string{"model", "text", "block"} { // the others are rarer than a hundred bodies always hold

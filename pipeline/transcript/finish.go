@@ -64,6 +64,9 @@ func (ix *Index) join() {
 	next := 0
 	add := func(before int32) {
 		for ; next < len(ix.Calls) && ix.Calls[next].Block < before; next++ {
+			if ix.Calls[next].ID.Len() == 0 {
+				continue
+			}
 			id := ix.str(ix.Calls[next].ID)
 			if _, twice := ix.ids[id]; twice {
 				ix.dup[id] = struct{}{}
@@ -74,6 +77,9 @@ func (ix *Index) join() {
 	for i := range ix.Results {
 		r := &ix.Results[i]
 		add(r.Block)
+		if r.CallID.Len() == 0 {
+			continue
+		}
 		id := ix.str(r.CallID)
 		c, ok := ix.ids[id]
 		if !ok {
@@ -87,11 +93,13 @@ func (ix *Index) join() {
 		}
 	}
 	add(int32(len(ix.Blocks)))
-	if len(ix.dup) == 0 {
-		return
-	}
 	for i := range ix.Results {
-		_, ix.Results[i].Ambiguous = ix.dup[ix.str(ix.Results[i].CallID)]
+		if r := &ix.Results[i]; len(ix.dup) > 0 && r.CallID.Len() > 0 {
+			_, r.Ambiguous = ix.dup[ix.str(r.CallID)]
+		}
+	}
+	if ix.Format == Gemini {
+		ix.ordered()
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -164,7 +165,7 @@ const (
 
 // Result is the tool result that answers a call.
 type Result struct {
-	CallID       Span // string literal
+	CallID       Span // string literal, empty without one; see Index.CallID
 	Content      Span // JSON value; empty span without one
 	Texts        Span // range of Index.Texts: its text literals
 	Block, Msg   int32
@@ -173,7 +174,8 @@ type Result struct {
 	Form         Form
 	IsError      bool
 	NestedMarker bool // a cache_control inside the content
-	Ambiguous    bool // its call id stands more than once in the body
+	Ambiguous    bool // its call id stands more than once in the body, or which call it answers is not certain
+	name         Span // of the tool, where the result names it
 }
 
 // Marker is one cache_control.
@@ -201,6 +203,7 @@ type Top struct {
 	MaxTokens int64         // -1 without one
 
 	Diagnostics bool // the body has a member diagnostics, whatever its value
+	Versioned   bool // it has a member anthropic_version, as bodies of Anthropic's on other platforms do
 }
 
 // clone is a copy that does not alias the body.
@@ -223,10 +226,11 @@ type Index struct {
 	Messages []Message
 	Calls    []Call
 	Results  []Result
-	Texts    []Span   // string literals of the text parts of list results
-	Markers  []Marker // in the provider's order: tools, system, messages
-	Key      Digest   // model, system and tools; set by Digest
-	Parts    Parts    // the same, each for itself; set by Digest
+	Texts    []Span     // string literals of the text parts of list results
+	Markers  []Marker   // in the provider's order: tools, system, messages
+	Roles    *RoleTable // what the route says of tools, before what is built in; set it before facts are asked for
+	Key      Digest     // model, system and tools; set by Digest
+	Parts    Parts      // the same, each for itself; set by Digest
 	Top
 
 	HasTools bool
@@ -237,6 +241,7 @@ type Index struct {
 	tokens  []int32          // by result: Est of its text, -1 before it was asked for
 	ids     map[string]int32 // calls by id, while they are joined
 	dup     map[string]struct{}
+	pairs   pairing
 	scratch []byte
 	tools   []Block
 	system  []Block
@@ -273,10 +278,10 @@ func (ix *Index) reset(body []byte, format Format) {
 		Head: ix.Head[:0], Blocks: ix.Blocks[:0], Messages: ix.Messages[:0], Calls: ix.Calls[:0], Results: ix.Results[:0],
 		Texts: ix.Texts[:0], Markers: ix.Markers[:0], cuts: ix.cuts[:0], facts: ix.facts[:0], tokens: ix.tokens[:0], ids: ix.ids, dup: ix.dup,
 		scratch: ix.scratch[:0], tools: ix.tools[:0], system: ix.system[:0],
-		members: ix.members[:0],
+		members: ix.members[:0], pairs: ix.pairs,
 	}
 	if ix.ids == nil {
-		ix.ids, ix.dup = map[string]int32{}, map[string]struct{}{}
+		ix.ids, ix.dup, ix.pairs.byName = map[string]int32{}, map[string]struct{}{}, map[string]int32{}
 	}
 }
 
@@ -284,7 +289,7 @@ func (ix *Index) reset(body []byte, format Format) {
 const maxKept = 8192
 
 func (ix *Index) large() bool {
-	return maxKept < max(cap(ix.Blocks), cap(ix.Head), cap(ix.Messages), cap(ix.Texts), cap(ix.Markers), cap(ix.cuts), cap(ix.scratch)>>10)
+	return maxKept < max(cap(ix.Blocks), cap(ix.Head), cap(ix.Messages), cap(ix.Texts), cap(ix.Markers), cap(ix.cuts), cap(ix.pairs.next), cap(ix.scratch)>>10)
 }
 
 // Release gives the index back, once. Nothing of it may be used afterwards; strings that it returned live as long as the
@@ -299,6 +304,7 @@ func (ix *Index) Release() {
 	clear(ix.ids)
 	clear(ix.dup)
 	clear(ix.facts)
+	ix.pairs.clear()
 	ix.reset(nil, UnknownFormat)
 	pool.Put(ix)
 }
@@ -340,8 +346,14 @@ func (ix *Index) str(s Span) string {
 // view is a string that aliases bytes of the body.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// CallID is the id of the call that a result answers. It aliases the body.
-func (ix *Index) CallID(r *Result) string { return ix.str(r.CallID) }
+// CallID is the id of the call that a result answers, or what stands in its place where there is none: the number of the result,
+// which no other one of the body has and which it keeps when the body grows. It may alias the body.
+func (ix *Index) CallID(r *Result) string {
+	if r.CallID.Len() == 0 {
+		return unnamed + strconv.Itoa(int(ix.Blocks[r.Block].Result))
+	}
+	return ix.str(r.CallID)
+}
 
 // InputText is what a call's arguments are: a JSON object, or what a tool takes as text. Formats that write arguments as a string
 // are read as what it holds. It may alias the body.

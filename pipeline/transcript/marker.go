@@ -131,6 +131,11 @@ func (p *parser) cut(m Span) Span {
 	if lo > 0 && p.b[lo-1] == ',' {
 		return Span{lo - 1, m.Hi}
 	}
+	return p.cutBehind(m)
+}
+
+// cutBehind widens a member by the comma after it, if there is one.
+func (p *parser) cutBehind(m Span) Span {
 	after := scanner{b: p.b, i: int(m.Hi)}
 	if after.peek() == ',' {
 		after.i++

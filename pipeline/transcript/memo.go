@@ -63,8 +63,8 @@ func (ix *Index) Memo(h *Hasher) *Memo {
 	head = ix.Head[len(ix.tools):]
 	system := before(len(head), func(i int) uint32 { return head[i].Raw.Lo })
 	blocks := int(at.First)
-	calls := before(len(ix.Calls), func(i int) uint32 { return ix.Calls[i].ID.Lo })
-	results := before(len(ix.Results), func(i int) uint32 { return ix.Results[i].CallID.Lo })
+	calls := before(len(ix.Calls), func(i int) uint32 { return ix.Blocks[ix.Calls[i].Block].Raw.Lo })
+	results := before(len(ix.Results), func(i int) uint32 { return ix.Blocks[ix.Results[i].Block].Raw.Lo })
 	texts := before(len(ix.Texts), func(i int) uint32 { return ix.Texts[i].Lo })
 	cuts := before(len(ix.cuts), func(i int) uint32 { return ix.cuts[i].Lo })
 	m.ix = Index{

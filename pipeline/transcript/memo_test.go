@@ -19,6 +19,7 @@ import (
 func bare(ix *Index) *Index {
 	c := *ix
 	c.facts, c.tokens, c.ids, c.dup, c.scratch, c.tools, c.system, c.known, c.from, c.members = nil, nil, nil, nil, nil, nil, nil, known{}, nil, nil
+	c.pairs = pairing{}
 	for f := range reflect.TypeFor[Index]().NumField() {
 		if field := reflect.ValueOf(&c).Elem().Field(f); field.Kind() == reflect.Slice && field.Len() == 0 && field.CanSet() {
 			field.SetZero()
@@ -36,7 +37,7 @@ func sameIndex(a, b *Index) string {
 	if reflect.DeepEqual(a, b) {
 		return ""
 	}
-	return gocmp.Diff(a, b, gocmp.AllowUnexported(Index{}, Block{}, Message{}, Call{}, Result{}, Marker{}, preface{}, known{})) + "."
+	return gocmp.Diff(a, b, gocmp.AllowUnexported(Index{}, Block{}, Message{}, Call{}, Result{}, Marker{}, preface{}, known{}, pairing{})) + "."
 }
 
 // readOn reads a body with a memo and without, and compares. It returns the index that was read on, if the body is one.

@@ -63,18 +63,24 @@ func opaque(raw Span, msg int32, kind Kind) Block {
 	return Block{Raw: raw, Msg: msg, Marker: -1, Call: -1, Result: -1, Kind: kind}
 }
 
-// add appends a block of a message, or of system.
+// add appends a block of a message, of system or of tools.
 func (p *parser) add(b Block) {
-	if b.Msg < 0 {
+	switch {
+	case b.Msg == InTools:
+		p.ix.tools = append(p.ix.tools, b)
+	case b.Msg < 0:
 		p.ix.system = append(p.ix.system, b)
-	} else {
+	default:
 		p.ix.Blocks = append(p.ix.Blocks, b)
 	}
 }
 
-// count is how many blocks the area of a message has.
+// count is how many blocks there are so far where one of a message stands, or of system or of tools.
 func (p *parser) count(msg int32) int {
-	if msg < 0 {
+	switch {
+	case msg == InTools:
+		return len(p.ix.tools)
+	case msg < 0:
 		return len(p.ix.system)
 	}
 	return len(p.ix.Blocks)

@@ -46,7 +46,11 @@ func said(ix *Index) (turns []turn) {
 			switch b := &ix.Blocks[i]; {
 			case b.Call >= 0:
 				c := &ix.Calls[b.Call]
-				t.Calls = append(t.Calls, [3]string{ix.str(c.ID), ix.ToolName(c), ix.InputText(c)})
+				id := ""
+				if c.ID.Len() > 0 {
+					id = ix.str(c.ID)
+				}
+				t.Calls = append(t.Calls, [3]string{id, ix.ToolName(c), ix.InputText(c)})
 			case b.Result >= 0:
 				r := &ix.Results[b.Result]
 				t.Results = append(t.Results, [2]string{ix.CallID(r), ix.ResultText(r)})

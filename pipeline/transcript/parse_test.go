@@ -23,7 +23,12 @@ import (
 // parse reads a body that must be accepted, and checks every span of it.
 func parse(t rapid.TB, body []byte) *Index {
 	t.Helper()
-	ix, err := Parse(body, Anthropic)
+	return parseAs(t, body, Anthropic)
+}
+
+func parseAs(t rapid.TB, body []byte, f Format) *Index {
+	t.Helper()
+	ix, err := Parse(body, f)
 	if err != nil {
 		t.Fatalf("%v in %s", err, clip(body))
 	}

@@ -36,6 +36,8 @@ var dialects = [...]dialect{
 	Anthropic: {topKey, (*parser).top, (*parser).message, isText},
 	Chat:      {chatKey, (*parser).chatTop, (*parser).chatMessage, isText},
 	Responses: {responsesKey, (*parser).responsesTop, (*parser).item, isItemText},
+	Converse:  {converseKey, (*parser).converseTop, (*parser).message, isText},
+	Gemini:    {geminiKey, (*parser).geminiTop, (*parser).geminiContent, isText},
 }
 
 func isText(kind string) bool { return kind == "text" }

@@ -13,7 +13,7 @@ const (
 	OtherTool ToolRole = iota
 	Read
 	Edit  // changes a part of a file
-	Write // makes or overwrites a file
+	Write // makes, overwrites, moves or deletes a file
 	Shell
 	Search
 	List
@@ -47,6 +47,9 @@ func (r Range) String() string {
 	return r.From + ", " + r.To
 }
 
+// ends reports whether the range says where the part ends.
+func (r Range) ends() bool { return r.To != "" || strings.HasPrefix(r.From, "[") }
+
 // Access is one thing that a call does to one file.
 type Access struct {
 	Role  ToolRole // Read, Edit or Write
@@ -56,119 +59,110 @@ type Access struct {
 
 // CallFacts is what is known of a call from its name and arguments alone.
 type CallFacts struct {
-	Role     ToolRole
-	Path     string   // cleaned; empty if the arguments name none, or several
-	Range    Range    // of a read
-	Files    []Access // of a call whose arguments name several files: what it does to each
-	Shell    []Access // of a shell command: reads of one whole file or a part of it, and narrow write forms
+	Role  ToolRole
+	Path  string   // cleaned; empty if the arguments name none, or several
+	Range Range    // of a read
+	Files []Access // of a call whose arguments name several files: what it does to each
+	Shell []Access // of a shell command: reads of one whole file or a part of it, and narrow write forms
+
 	resolved bool
-}
-
-// tool is a row of the table.
-type tool struct {
-	role  ToolRole
-	verbs map[string]ToolRole // multi-verb editors: role by their command
-	patch bool                // its files stand in a patch: *** Update File: path
-	alien bool                // a shell whose commands are not in the language of the POSIX shell
-}
-
-var (
-	reads    = tool{role: Read}
-	edits    = tool{role: Edit}
-	creates  = tool{role: Write}
-	runs     = tool{role: Shell}
-	searches = tool{role: Search}
-	lists    = tool{role: List}
-	browses  = tool{role: Browser}
-	patches  = tool{role: Edit, patch: true}
-	editors  = tool{verbs: map[string]ToolRole{
-		"view": Read, "str_replace": Edit, "insert": Edit, "undo_edit": Edit, "create": Write, "write": Write,
-	}}
-	// table maps lower-cased tool names, server and vendor prefixes stripped, to roles (clients of 2026-11).
-	table = map[string]tool{
-		"read": reads, "read_file": reads, "read_files": reads, "read_many_files": reads, "view": reads, "view_file": reads,
-		"open": reads, "open_file": reads, "notebookread": reads,
-		"edit": edits, "multiedit": edits, "notebookedit": edits, "replace": edits, "strreplace": edits, "search_replace": edits,
-		"edit_file": edits, "replace_in_file": edits, "apply_diff": edits, "apply_file_diff": edits, "replace_file_content": edits,
-		"editor": edits, "apply_patch": patches, "applypatch": patches, "patch": patches,
-		"write": creates, "write_file": creates, "write_to_file": creates, "create": creates, "create_file": creates,
-		"bash": runs, "shell": runs, "exec_command": runs, "shell_command": runs, "local_shell": runs, "execute_command": runs,
-		"run_shell_command": runs, "run_terminal_cmd": runs, "run_commands": runs, "run_command": runs, "terminal": runs,
-		"execute_bash": runs, "powershell": {role: Shell, alien: true},
-		"grep": searches, "glob": searches, "search_files": searches, "grep_search": searches, "grep_files": searches,
-		"search_file_content": searches, "search_codebase": searches, "codebase_search": searches, "find": searches,
-		"semanticsearch": searches, "toolsearch": searches, "lsp": searches, "websearch": searches, "find_file": searches,
-		"search_file": searches, "search_dir": searches,
-		"list": lists, "ls": lists, "list_dir": lists, "list_files": lists, "list_directory": lists, "tree": lists,
-		"webfetch": browses, "web_fetch": browses, "browser_action": browses,
-		"str_replace_editor": editors, "str_replace_based_edit_tool": editors, "file_editor": editors, "text_editor": editors,
-	}
-)
-
-// browserPrefix begins the names of the tools by which browser servers show and change a page.
-const browserPrefix = "browser_"
-
-// toolOf finds the row of a tool name. Case does not matter, nor does the prefix of an MCP server or a vendor, as in
-// mcp__fs__read_file and developer__shell; foreign says that there is one.
-func toolOf(name string) (t tool, known, foreign bool) {
-	n := strings.ToLower(name)
-	if i := strings.LastIndex(n, "__"); i > 0 && n[:i] != "mcp" {
-		n, foreign = n[i+2:], true
-	}
-	if t, known = table[n]; !known && strings.HasPrefix(n, browserPrefix) {
-		return browses, true, foreign
-	}
-	return t, known, foreign
+	outcome  judged // of the one result that answers the call
 }
 
 // CallFacts works out, once, what a call is.
 func (ix *Index) CallFacts(call int32) *CallFacts {
-	if len(ix.facts) != len(ix.Calls) {
-		ix.facts = append(ix.facts[:0], make([]CallFacts, len(ix.Calls))...)
-	}
-	f := &ix.facts[call]
+	f := ix.factsAt(call)
 	if !f.resolved {
 		c := &ix.Calls[call]
-		*f = factsOf(ix.ToolName(c), view(c.Input.Of(ix.Body)))
-		f.resolved = true
+		outcome := f.outcome
+		*f, _ = ix.Roles.classify(ix.ToolName(c), ix.InputText(c), !ix.Format.textual())
+		f.resolved, f.outcome = true, outcome
 	}
 	return f
 }
 
-// factsOf classifies a call by its name and its input, a JSON value. Where a known argument stands twice, nobody knows
-// which one the client meant, so only the role is told.
-func factsOf(name, input string) CallFacts {
-	t, known, foreign := toolOf(name)
-	f := CallFacts{Role: t.role}
-	a := argumentsOf(input)
+// factsAt is the place of a call's facts.
+func (ix *Index) factsAt(call int32) *CallFacts {
+	if len(ix.facts) != len(ix.Calls) {
+		ix.facts = append(ix.facts[:0], make([]CallFacts, len(ix.Calls))...)
+	}
+	return &ix.facts[call]
+}
+
+// textual reports whether arguments are a string in the format, of which nobody has checked that it is JSON.
+func (f Format) textual() bool { return f == Chat || f == Responses }
+
+// classify tells what a call is by its name and its input, and by what it was told. The input is a JSON object, or what the tool
+// takes as text: a patch or a command; valid says that it was read as JSON already. Where a known argument stands twice, nobody
+// knows which one the client meant, so only the role is told.
+func (t *RoleTable) classify(name, input string, valid bool) (f CallFacts, why string) {
+	row, foreign, why := t.find(name)
+	f.Role = row.role
+	a, raw := argumentsOf(input, valid, row.rule)
+	if !a.input.IsObject() {
+		row.text(&f, raw)
+		return f, why
+	}
 	if a.twice {
-		return f
+		return f, why + "; an argument stands twice"
 	}
-	if t.verbs != nil {
-		f.Role = t.verbs[a.text(verbKeys)]
+	if row.verbs != nil {
+		f.Role = row.verb(&a)
 	}
-	f.Path = cleanPath(a.text(pathKeys))
-	if !known && f.Path != "" && !a.mutates {
-		f.Role = Read
+	if row.code && a.first(commandKeys).Exists() {
+		f.Role = Shell
 	}
+	f.Path = cleanPath(a.path())
+	if why == "" && f.Path != "" && !a.mutates {
+		f.Role, why = Read, "its arguments: a path, and nothing that only editors and searches take"
+	}
+	f.arguments(&a, &row, name, foreign || row.rule != nil || !row.known)
+	return f, why
+}
+
+// arguments fills in what the arguments say of files and ranges. own says that a read of this tool repeats nothing but itself:
+// other servers' files, and tools of unknown kind.
+func (f *CallFacts) arguments(a *arguments, row *tool, name string, own bool) {
 	var by string
-	if f.Role == Read && (foreign || !known) {
-		by = name + a.others() // other servers' files, and tools of unknown kind, repeat nothing but themselves
+	if f.Role == Read && own {
+		by = name + a.others()
 	}
 	switch f.Role {
 	case Read:
 		f.Range = a.rng(by)
 	case Shell:
-		if !t.alien {
-			f.Shell = a.shell()
+		if !row.alien {
+			f.run(a.commands())
 		}
-		return f
+		return
 	default:
 	}
 	if f.Path == "" {
-		f.name(a.files(f.Role, by, t.patch))
+		f.name(a.files(f.Role, by, row.patch))
 	}
-	return f
+}
+
+// run notes what commands do. One that is nothing but a patch is an edit, whatever tool it was handed to: clients apply it
+// themselves.
+func (f *CallFacts) run(found []Access, patch bool) {
+	if !patch {
+		f.Shell = found
+		return
+	}
+	f.Role = Edit
+	f.name(found)
+}
+
+// text notes what a tool does that was handed a text, not arguments by name.
+func (t *tool) text(f *CallFacts, raw string) {
+	switch {
+	case t.patch:
+		f.name(patched(raw))
+	case t.code:
+		runCode(f, raw)
+	case f.Role == Shell && !t.alien && !strings.HasPrefix(raw, `{"`):
+		f.run(runCommand(raw, "", true))
+	}
 }
 
 // name fills in the files of a call that has no path of its own.

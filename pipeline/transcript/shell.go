@@ -2,81 +2,155 @@ package transcript
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// maxCommand bounds what is handed to the shell parser; a longer command is a script.
-const maxCommand = 4096
+// Bounds of what is handed to the shell parser: a longer command is a script, and one within one within one is nobody's.
+const (
+	maxCommand = 8192
+	maxShells  = 2
+)
 
 // shellHints are the words of which a command holds one if it does anything that counts.
 var shellHints = []string{">", "cat", "nl", "head", "tail", "sed", "tee", "truncate", "patch"}
 
-// shellAccess lists what a command that succeeds does to files, as far as its text proves it: reads of one file by cat,
-// sed -n, head, tail or nl, if nothing else prints; writes by >, >>, tee, sed -i, patch and truncate. Scripts, make,
-// git apply and generators are not counted, nor what stands in branches, loops and functions: what they do is not in the
-// command. Relative paths are joined to dir, the directory that the call names, if any; behind a cd they are left out.
-// alone says that the call runs no other command.
-func shellAccess(command, dir string, alone bool) []Access {
-	if len(command) > maxCommand || !slices.ContainsFunc(shellHints, func(h string) bool { return strings.Contains(command, h) }) {
-		return nil
-	}
-	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(command), "")
-	if err != nil {
-		return nil
-	}
+// runCommand lists what a command that succeeds does to files, as far as its text proves it: reads of one file, whole or in part,
+// by cat, sed -n, head, tail or nl, also one behind the other, if nothing else prints; writes by >, >>, tee, sed -i, patch,
+// truncate and apply_patch. Scripts, make, git apply and generators are not counted, nor what stands in branches, loops and
+// functions: what they do is not in the command. Relative paths are joined to dir, the directory that the call names, if any;
+// behind a cd they count where it is sure where it led. alone says that the call runs no other command; patch that the command is
+// nothing but an apply_patch.
+func runCommand(command, dir string, alone bool) (found []Access, patch bool) {
 	w := shellWalk{dir: dir}
-	for _, s := range file.Stmts {
-		w.stmt(s, alone && len(file.Stmts) == 1)
-	}
-	return w.found
+	w.run(command, alone)
+	return w.found, w.patch
 }
 
 // shellWalk collects what statements do.
 type shellWalk struct {
-	dir   string
-	moved bool // a cd makes relative paths mean something else
-	found []Access
+	dir    string // where relative paths begin; if empty, where the client's shell is
+	lost   bool   // a cd may have led anywhere
+	patch  bool
+	shells int
+	found  []Access
 }
 
-func (w *shellWalk) add(role ToolRole, p string, part ...string) {
+func (w *shellWalk) run(command string, alone bool) {
+	if len(command) > maxCommand || !slices.ContainsFunc(shellHints, func(h string) bool { return strings.Contains(command, h) }) {
+		return
+	}
+	if file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(command), ""); err == nil {
+		w.stmts(file.Stmts, alone && len(file.Stmts) == 1)
+	}
+}
+
+func (w *shellWalk) add(role ToolRole, p string, part string) {
 	switch {
 	case p == "" || p == "-" || strings.HasPrefix(p, "/dev/"):
 		return
 	case path.IsAbs(p):
-	case w.moved:
+	case w.lost:
 		return
 	case w.dir != "":
 		p = path.Join(w.dir, p)
 	}
-	w.found = append(w.found, Access{Role: role, Path: cleanPath(p), Range: Range{From: strings.Join(part, " ")}})
+	w.found = append(w.found, Access{Role: role, Path: cleanPath(p), Range: Range{From: part}})
+}
+
+// stmts walks statements that run one after the other, whether or not the one before succeeded.
+func (w *shellWalk) stmts(list []*syntax.Stmt, alone bool) {
+	for _, s := range list {
+		dir := w.dir
+		w.stmt(s, alone)
+		w.lost = w.lost || w.dir != dir
+	}
 }
 
 // stmt walks a statement that runs if the whole command succeeds. alone says that its output is that of the call.
 func (w *shellWalk) stmt(s *syntax.Stmt, alone bool) {
 	w.writes(s)
+	alone = alone && !s.Background && !s.Negated
+	dir, lost := w.dir, w.lost
 	switch c := s.Cmd.(type) {
 	case *syntax.CallExpr:
-		w.call(c, alone && !s.Background && onlyErrors(s.Redirs))
+		w.call(c, s.Redirs, alone)
 	case *syntax.BinaryCmd:
-		w.stmt(c.X, false)
-		if c.Op != syntax.OrStmt {
-			w.stmt(c.Y, false)
-		}
+		w.binary(c, alone && len(s.Redirs) == 0)
 	case *syntax.Subshell:
-		w.stmts(c.Stmts)
+		w.stmts(c.Stmts, false)
+		w.dir, w.lost = dir, lost
 	case *syntax.Block:
-		w.stmts(c.Stmts)
+		w.stmts(c.Stmts, false)
+	case *syntax.IfClause, *syntax.WhileClause, *syntax.ForClause, *syntax.CaseClause, *syntax.FuncDecl, *syntax.TimeClause:
+		w.lost = true // there may be a cd in it
+	}
+	if s.Background {
+		w.dir, w.lost = dir, lost
 	}
 }
 
-func (w *shellWalk) stmts(list []*syntax.Stmt) {
-	for _, s := range list {
-		w.stmt(s, false)
+// binary walks two statements that are joined by &&, || or a pipe. Behind a cd that succeeded, what follows is where it led.
+func (w *shellWalk) binary(c *syntax.BinaryCmd, alone bool) {
+	dir, lost := w.dir, w.lost
+	switch c.Op {
+	case syntax.AndStmt:
+		w.stmt(c.X, false)
+		w.stmt(c.Y, alone && silent(c.X))
+	case syntax.OrStmt:
+		w.stmt(c.X, false)
+		w.lost = w.lost || w.dir != dir || cds(c.Y)
+	default: // each side of a pipe is a shell of its own
+		if alone && c.Op == syntax.Pipe && w.piped(c) {
+			return
+		}
+		w.stmt(c.X, false)
+		w.dir, w.lost = dir, lost
+		w.stmt(c.Y, false)
+		w.dir, w.lost = dir, lost
 	}
+}
+
+// cds reports whether a statement may be a cd, or hold one.
+func cds(s *syntax.Stmt) bool {
+	c, ok := s.Cmd.(*syntax.CallExpr)
+	return !ok || len(c.Args) == 0 || moves(c.Args[0].Lit())
+}
+
+// moves reports whether a command may change the directory of its shell; none is a word that the text does not tell.
+func moves(command string) bool {
+	switch command {
+	case "cd", "pushd", "popd", "source", ".", "eval", "builtin", "command", "":
+		return true
+	}
+	return false
+}
+
+// silent reports whether a statement prints nothing if it succeeds.
+func silent(s *syntax.Stmt) bool {
+	if len(s.Redirs) > 0 || s.Background || s.Negated {
+		return false
+	}
+	switch c := s.Cmd.(type) {
+	case *syntax.BinaryCmd:
+		return c.Op == syntax.AndStmt && silent(c.X) && silent(c.Y)
+	case *syntax.CallExpr:
+		words, ok := plainWords(c.Args)
+		if !ok || len(words) == 0 {
+			return false
+		}
+		switch words[0] {
+		case "cd":
+			return words[len(words)-1] != "-"
+		case "set":
+			return len(words) > 1
+		case "true", ":":
+			return true
+		}
+	}
+	return false
 }
 
 // onlyErrors reports whether redirections leave input and output alone.
@@ -90,187 +164,94 @@ func (w *shellWalk) writes(s *syntax.Stmt) {
 		switch r.Op {
 		case syntax.RdrOut, syntax.AppOut, syntax.RdrClob, syntax.RdrAll, syntax.AppAll:
 			if p, ok := word(r.Word); ok {
-				w.add(Write, p)
+				w.add(Write, p, "")
 			}
 		default:
 		}
 	}
 }
 
-// word is the text of a word that holds nothing to expand.
-func word(w *syntax.Word) (string, bool) {
-	var text strings.Builder
-	for i, part := range w.Parts {
-		switch p := part.(type) {
-		case *syntax.Lit:
-			if i == 0 && strings.HasPrefix(p.Value, "~") || !literal(&text, p.Value) {
-				return "", false
-			}
-		case *syntax.SglQuoted:
-			if p.Dollar {
-				return "", false
-			}
-			text.WriteString(p.Value)
-		case *syntax.DblQuoted:
-			for _, q := range p.Parts {
-				lit, ok := q.(*syntax.Lit)
-				if !ok || p.Dollar || strings.Contains(lit.Value, `\`) {
-					return "", false
-				}
-				text.WriteString(lit.Value)
-			}
-		default:
-			return "", false
-		}
-	}
-	return text.String(), true
-}
-
-// literal writes unquoted text, unless a pattern stands in it.
-func literal(text *strings.Builder, s string) bool {
-	for i := 0; i < len(s); i++ {
-		switch s[i] {
-		case '*', '?', '[', '{':
-			return false
-		case '\\':
-			if i++; i == len(s) {
-				return false
-			}
-		}
-		text.WriteByte(s[i])
-	}
-	return true
-}
-
-// call lists what a simple command does; reads says whether its output is that of the whole call.
-func (w *shellWalk) call(call *syntax.CallExpr, reads bool) {
-	words := make([]string, 0, len(call.Args))
-	for _, a := range call.Args {
-		text, ok := word(a)
-		if !ok {
-			return
-		}
-		words = append(words, text)
-	}
-	if len(words) == 0 {
+// call lists what a simple command does; alone says that its output is that of the whole call, but for redirections.
+func (w *shellWalk) call(call *syntax.CallExpr, redirs []*syntax.Redirect, alone bool) {
+	if len(call.Args) == 0 {
 		return
 	}
-	switch name, args := words[0], words[1:]; name {
-	case "cd", "pushd", "popd":
-		w.moved = true
-	case "cat", "nl":
-		if flags, files := split(args); reads && len(files) == 1 {
-			w.add(Read, files[0], flags...)
-		}
-	case "head", "tail":
-		if reads {
-			w.part(name, args)
-		}
-	case "sed":
-		w.sed(args, reads)
-	case "tee", "truncate":
-		for _, p := range written(name, args) {
-			w.add(Write, p)
-		}
-	case "patch":
-		w.patch(args)
+	words, ok := plainWords(call.Args)
+	if !ok {
+		w.lost = w.lost || moves(call.Args[0].Lit())
+		return
 	}
-}
-
-func split(args []string) (flags, operands []string) {
-	for i, a := range args {
-		if a == "--" {
-			return flags, append(operands, args[i+1:]...)
-		}
-		if strings.HasPrefix(a, "-") && a != "-" {
-			flags = append(flags, a)
-		} else {
-			operands = append(operands, a)
-		}
-	}
-	return flags, operands
-}
-
-// written is the operands of tee or truncate; some flags of truncate take a value.
-func written(name string, args []string) (operands []string) {
-	for i := 0; i < len(args); i++ {
-		switch a := args[i]; {
-		case name == "truncate" && slices.Contains([]string{"-s", "--size", "-r", "--reference"}, a):
-			i++
-		case !strings.HasPrefix(a, "-"):
-			operands = append(operands, a)
-		}
-	}
-	return operands
-}
-
-// part reads head and tail of one file.
-func (w *shellWalk) part(name string, args []string) {
-	var file string
-	asked := []string{name}
-	for i := 0; i < len(args); i++ {
-		a := args[i]
-		switch {
-		case (a == "-n" || a == "-c") && i+1 < len(args):
-			asked = append(asked, a, args[i+1])
-			i++
-		case strings.HasPrefix(a, "-"), strings.HasPrefix(a, "+"):
-			asked = append(asked, a)
-		case file == "":
-			file = a
-		default:
+	name, args := words[0], words[1:]
+	if alone && onlyErrors(redirs) {
+		if file, part, ok := reading(name, args); ok && file != "" {
+			w.add(Read, file, part)
 			return
 		}
 	}
-	w.add(Read, file, asked...)
-}
-
-var (
-	sedInPlace = regexp.MustCompile(`^(-[nErsuz]*i.*|--in-place(=.*)?)$`)
-	sedPrint   = regexp.MustCompile(`^(\d+|\$)(,(\d+|\$))?p$`)
-	patchPlain = regexp.MustCompile(`^(-p\d+|-[RNEflstu]+|--forward|--reverse|--silent|--quiet|--batch)$`)
-)
-
-// sed reads with -n and one print of lines by number, and edits with -i.
-func (w *shellWalk) sed(args []string, reads bool) {
-	var scripts, files []string
-	inPlace, quiet := false, false
-	for i := 0; i < len(args); i++ {
-		a := args[i]
-		switch {
-		case sedInPlace.MatchString(a):
-			if inPlace = true; i+1 < len(args) && args[i+1] == "" {
-				i++ // the suffix that BSD's sed wants
-			}
-		case a == "-e" || a == "-f" || a == "--expression" || a == "--file":
-			if i++; i < len(args) {
-				scripts = append(scripts, args[i])
-			}
-		case strings.HasPrefix(a, "--expression=") || strings.HasPrefix(a, "--file="):
-			scripts = append(scripts, a)
-		case strings.HasPrefix(a, "-"):
-			quiet = quiet || a == "-n" || a == "--quiet" || a == "--silent"
-		default:
-			files = append(files, a)
-		}
-	}
-	if len(scripts) == 0 && len(files) > 0 {
-		scripts, files = files[:1], files[1:]
-	}
 	switch {
-	case inPlace:
-		for _, p := range files {
-			w.add(Edit, p)
+	case moves(name):
+		w.cd(name, args)
+	case name == "sed":
+		for _, p := range sedOf(args).edited() {
+			w.add(Edit, p, "")
 		}
-	case reads && quiet && len(scripts) == 1 && len(files) == 1 && sedPrint.MatchString(scripts[0]):
-		w.add(Read, files[0], "sed", scripts[0])
+	case name == "tee" || name == "truncate":
+		for _, p := range written(name, args) {
+			w.add(Write, p, "")
+		}
+	case name == "patch":
+		w.add(Edit, patchedFile(args), "")
+	case isPatchTool(name):
+		w.applies(args, redirs, alone)
+	case isShell(name):
+		w.script(args, alone && onlyErrors(redirs))
 	}
 }
 
-// patch edits the file that it names; with other flags it may write elsewhere or not at all.
-func (w *shellWalk) patch(args []string) {
-	flags, files := split(args)
-	if len(files) > 0 && !slices.ContainsFunc(flags, func(f string) bool { return !patchPlain.MatchString(f) }) {
-		w.add(Edit, files[0])
+// cd follows a change of directory as far as the text tells where it leads.
+func (w *shellWalk) cd(name string, args []string) {
+	_, dirs := split(args)
+	switch {
+	case name != "cd" || len(dirs) != 1 || dirs[0] == "" || dirs[0] == "-":
+		w.lost = true
+	case path.IsAbs(dirs[0]):
+		w.dir, w.lost = path.Clean(dirs[0]), false
+	case path.IsAbs(w.dir):
+		w.dir = path.Join(w.dir, dirs[0])
+	default: // a shell that outlives the call may be anywhere
+		w.lost = true
+	}
+}
+
+// script walks what a shell within the shell is told to run.
+func (w *shellWalk) script(args []string, alone bool) {
+	i := slices.IndexFunc(args, isScriptFlag)
+	if i < 0 || i+2 != len(args) || w.shells == maxShells || slices.ContainsFunc(args[:i], func(a string) bool { return !strings.HasPrefix(a, "-") }) {
+		return
+	}
+	dir, lost := w.dir, w.lost
+	w.shells++
+	w.run(args[i+1], alone)
+	w.shells--
+	w.dir, w.lost = dir, lost
+}
+
+// applies notes the files of a patch that is handed to apply_patch, as a word or as a here-document.
+func (w *shellWalk) applies(args []string, redirs []*syntax.Redirect, alone bool) {
+	var body string
+	w.patch = alone
+	for _, r := range redirs {
+		switch {
+		case r.Op == syntax.Hdoc || r.Op == syntax.DashHdoc:
+			body = document(r.Hdoc)
+		case r.N == nil || r.N.Value != "2":
+			w.patch = false
+		}
+	}
+	if len(args) == 1 {
+		body = args[0]
+	}
+	for _, a := range patched(body) {
+		w.add(a.Role, a.Path, "")
 	}
 }

@@ -38,6 +38,67 @@ var commands = []struct{ command, does string }{
 	{"sed -n -e 7p a.go", "r a.go [sed 7p]"},
 	{"sed -n '5,$p' a.go", "r a.go [sed 5,$p]"},
 	{"sed --quiet 7p a.go", "r a.go [sed 7p]"},
+	{"sed -n '1,5p;9p' a.go", "r a.go [sed 1,5p;9p]"},
+	// One command lets a part of what the other prints pass.
+	{"cat a.go | head -5", "r a.go [head -5]"},
+	{"nl -ba src/a.go | sed -n '1,40p'", "r src/a.go [-ba | sed 1,40p]"},
+	{"cat a.go | sed -n '1,40p'", "r a.go [sed 1,40p]"},
+	{"cat a.go 2>/dev/null | head -50 | tail -n 20", "r a.go [head -50 | tail -n 20]"},
+	{"cat a.go 2> err | head", "w err; r a.go [head]"},
+	{"sed -n '1,200p' a.go | cat -A", "r a.go [sed 1,200p | -A]"},
+	// A shell within the shell.
+	{"bash -c 'cat a.go'", "r a.go"},
+	{"/bin/bash -lc 'sed -n 1,5p a.go'", "r a.go [sed 1,5p]"},
+	{"zsh -l -c 'cat a.go | head'", "r a.go [head]"},
+	{"sh -c 'echo x > a.go'", "w a.go"},
+	{"bash -c \"bash -c 'cat a.go'\"", "r a.go"},
+	{"cat a.go > /dev/null; bash -c 'cd /x; echo > y'; echo > z", "w z"},
+	// Behind a cd.
+	{"cd /w && cat a.go", "r /w/a.go"},
+	{"cd /w && cat ../a.go", "r /a.go"},
+	{"cd /w && cat /a.go", "r /a.go"},
+	{"cd /w && cd src && cat a.go", "r /w/src/a.go"},
+	{"set -e && cd -- /w && sed -n 1,5p a.go", "r /w/a.go [sed 1,5p]"},
+	{"cd /w && nl -ba a.go | sed -n 5,9p", "r /w/a.go [-ba | sed 5,9p]"},
+	{"cd '/w x' && cat > a.py <<'EOF'\nprint()\nEOF", "w /w x/a.py"},
+	{"cd /w && echo x > a && echo y > b", "w /w/a; w /w/b"},
+	{"cd /w && git diff > a.patch && cat a.patch", "w /w/a.patch"},
+	{"(cd /w && echo x > a); echo y > b", "w /w/a; w b"},
+	{"cd /w & echo y > b", "w b"},
+	{"cd /w | cat; echo y > b", "w b"},
+	{"cd /w && (cd /x; echo > y)", ""},
+	// A cd that may have failed, or led anywhere.
+	{"cd /w; cat a.go", ""},
+	{"cd /w; cat /a.go", ""},
+	{"cd /w\necho x > a.go", ""},
+	{"cd /w && ls; echo x > a.go", ""},
+	{"cd /w || echo x > a.go", ""},
+	{"cd /w || cd /x; echo x > a.go", ""},
+	{"true || cd /x; echo x > a.go", ""},
+	{"cd /w && cd - && cat a.go", ""},
+	{"cd /w && cd - && cat /a.go", ""},
+	{"cd && cat a.go", ""},
+	{"cd ~/w && cat a.go", ""},
+	{"cd $W && cat a.go", ""},
+	{"cd \"$W\" && echo x > a.go", ""},
+	{"cd src && cat /a.go", "r /a.go"},
+	{"cd /w && cd $X && cat a.go", ""},
+	{"pushd /w && cat /a.go", ""},
+	{". env.sh && cat a.go", ""},
+	{"eval x; echo > a.go", ""},
+	{"$X && echo > a.go", ""},
+	{"if a; then cd /w; fi; echo > a.go", ""},
+	{"f() { cd /w; }; f; echo > a.go", ""},
+	{"cd /w && ls && cat a.go", ""},
+	{"cd /w && ls > l && cat a.go", "w /w/l"},
+	// Patches.
+	{"apply_patch <<'EOF'\n*** Begin Patch\n*** Update File: a.go\n@@\n-x\n+$y\n*** Add File: b.go\n*** End Patch\nEOF", "e a.go; w b.go"},
+	{"apply_patch <<EOF\n*** Update File: $F\n*** Update File: b.go\n+`x`\nEOF", "e b.go"},
+	{"cd /w && apply_patch <<-'P'\n*** Update File: a.go\nP", "e /w/a.go"},
+	{"cd $W && apply_patch <<'P'\n*** Update File: a.go\n*** Update File: /b.go\nP", "e /b.go"},
+	{"applypatch '*** Update File: a.go'", "e a.go"},
+	{"apply_patch < a.patch", ""},
+	{"apply_patch", ""},
 	// Reads of nothing, of several files, or of what is no file.
 	{"cat", ""},
 	{"cat -", ""},
@@ -61,7 +122,19 @@ var commands = []struct{ command, does string }{
 	{"cat < a.go", ""},
 	{"cat <<< a.go", ""},
 	{"cat <<EOF\na.go\nEOF", ""},
-	{"cat a.go | head -5", ""},
+	{"cat a.go | head -5 > b.go", "w b.go"},
+	{"cat a.go | head -5 b.go", ""},
+	{"cat a.go b.go | head -5", ""},
+	{"cat | head -5", ""},
+	{"cat a.go | grep x", ""},
+	{"cat a.go | sort | head", ""},
+	{"cat $F | head", ""},
+	{"cat a.go | head $N", ""},
+	{"! cat a.go", ""},
+	{"! cat a.go | head", ""},
+	{"cat a.go |& head", ""},
+	{"time cat a.go", ""},
+	{"git show HEAD:a.go | sed -n 1,5p", ""},
 	{"cat a.go | tee", ""},
 	{"ls | cat a.go", ""},
 	{"cat a.go; cat b.go", ""},
@@ -76,7 +149,12 @@ var commands = []struct{ command, does string }{
 	{"f() { cat a.go; }", ""},
 	{"sudo cat a.go", ""},
 	{"xargs cat a.go", ""},
-	{"bash -c 'cat a.go'", ""},
+	{"bash -c 'cat a.go' b.go", ""},
+	{"bash -c \"cat $F\"", ""},
+	{"bash a.sh", ""},
+	{"bash -x a.sh -c 'cat a.go'", ""},
+	{"bash -c \"bash -c \\\"bash -c 'cat a.go'\\\"\"", ""},
+	{"python -c 'cat a.go'", ""},
 	{"/bin/cat a.go", ""},
 	{"echo cat a.go", ""},
 	{"zcat a.gz", ""},
@@ -90,7 +168,7 @@ var commands = []struct{ command, does string }{
 	{"sed 1,5p a.go", ""},
 	{"sed -n '/x/p' a.go", ""},
 	{"sed -n 's/x/y/p' a.go", ""},
-	{"sed -n '1,5p;9p' a.go", ""},
+	{"sed -n '1,5p;/x/p' a.go", ""},
 	{"sed -n 1,5p a.go b.go", ""},
 	{"sed -n -e 1p -e 2p a.go", ""},
 	{"sed", ""},
@@ -231,6 +309,15 @@ func TestShellArguments(t *testing.T) {
 		{"Bash", `{"command":"c\u0061t \u0061.go"}`, "r a.go"},
 		{"Read", `{"command":"cat a.go"}`, ""},
 		{"unknown", `{"command":"cat a.go"}`, ""},
+		{"bash", `{"command":"cd src && cat a.go","workdir":"/w"}`, "r /w/src/a.go"},
+		{"bash", `{"command":"cd src && cat a.go","workdir":"w"}`, ""},
+		{"run_commands", `{"commands":[{"command":"cat","args":["a b.go"]}]}`, "r a b.go"},
+		{"run_commands", `{"command":"cat","args":["a.go"]}`, "r a.go"},
+		{"run_commands", `{"commands":[{"command":"echo","args":["x",">","a.go"]}]}`, ""},
+		{"run_commands", `{"commands":[{"command":"cat","args":["a"],"args":["b"],"command":"tee"}]}`, ""},
+		{"local_shell_call", `{"type":"exec","command":["cat","a.go"],"working_directory":"/w"}`, "r /w/a.go"},
+		{"shell_call", `{"commands":["cd /w && sed -n 1,5p a.go"]}`, "r /w/a.go [sed 1,5p]"},
+		{"exec", `{"cmd":"cat a.go"}`, "r a.go"},
 	} {
 		ix := parse(t, fmt.Appendf(nil, `{"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":%q,"input":%s}]}]}`, c.name, c.input))
 		f := ix.CallFacts(0)
@@ -241,5 +328,57 @@ func TestShellArguments(t *testing.T) {
 			t.Errorf("%s%s names files: %s", c.name, c.input, diff)
 		}
 		ix.Release()
+	}
+}
+
+// A command that is handed over as a text is the same as in an argument.
+func TestShellText(t *testing.T) {
+	for _, c := range commands {
+		if c.command == "" || c.command[0] == '>' {
+			continue
+		}
+		if got := does(factsOf("bash", c.command).Shell); got != c.does && factsOf("bash", c.command).Role == Shell {
+			t.Errorf("%q does %q, not %q", c.command, got, c.does)
+		}
+	}
+}
+
+// Programs of Codex's code mode: what they do, or that nobody knows.
+func TestCode(t *testing.T) {
+	const patch = `"*** Begin Patch\n*** Update File: a.go\n"`
+	for program, want := range map[string]string{
+		`const r = await tools.exec_command({cmd:"cat a.go","workdir":"/w",yield_time_ms:1000,tty:false}); text(r.output)`:           "shell r /w/a.go",
+		"const r = await tools.exec_command({cmd: \"cat a.go\"});\ntext(r.output);\nif (r.session_id) text(`id=${r.session_id}`);\n": "shell r a.go",
+		`let x=await tools.exec_command({cmd:"cat \"a b\""});text(JSON.stringify(x));`:                                               "shell r a b",
+		`const r = await tools.shell_command({command:"echo x > a.go"}); text(r)`:                                                    "shell w a.go",
+		`const r = await tools.exec_command({cmd:"ls"}); text(r.output)`:                                                             "shell ",
+		`const r = await tools.exec_command({cmd:"cat a.go"}); text(q.output)`:                                                       "other ",
+		`const r = await tools.exec_command({cmd:"cat a.go"}); text(r.output.slice(5))`:                                              "other ",
+		`const r = await tools.exec_command({cmd:"cat a.go"}); text(r.output); await tools.exec_command({cmd:"x"})`:                  "other ",
+		`const r = await tools.exec_command({cmd:'cat a.go'}); text(r.output)`:                                                       "other ",
+		"const r = await tools.exec_command({cmd:`cat ${f}`}); text(r.output)":                                                       "other ",
+		`const r = await tools.exec_command({cmd:"cat a.go"+f}); text(r.output)`:                                                     "other ",
+		`const r = await tools.exec_command({cmd:"cat a.go",cmd:"cat b.go"}); text(r.output)`:                                        "shell ",
+		`const r = await tools.exec_command({cmd:"cat a.go"`:                                                                         "other ",
+		`const r = await tools.exec_command(x); text(r.output)`:                                                                      "other ",
+		`const r = await tools.exec_command([{}]); text(r.output)`:                                                                   "other ",
+		`if (x) { const r = await tools.exec_command({cmd:"cat a.go"}); text(r.output) }`:                                            "other ",
+		"const patch = " + patch + ";\ntext(await tools.apply_patch(patch));\n":                                                      "edit a.go",
+		"const p = " + patch + "; const r = await tools.apply_patch(p); text(r);":                                                    "edit a.go",
+		"text(await tools.apply_patch(" + patch + "));":                                                                              "edit a.go",
+		"const p = `*** Begin Patch\n*** Add File: b.go\n`; text(await tools.apply_patch(p))":                                        "edit b.go",
+		"const p = `*** Add File: ${x}\n`; text(await tools.apply_patch(p))":                                                         "other ",
+		"const p = " + patch + "; text(await tools.apply_patch(q))":                                                                  "other ",
+		"const p = " + patch + "; const r = await tools.apply_patch(p); text(q)":                                                     "other ",
+		"const p = " + patch + "; text(await tools.apply_patch(p)); rm()":                                                            "other ",
+		`const p = "*** Add File: a` + "\n" + `"; text(await tools.apply_patch(p))`:                                                  "other ",
+		`const p = "\x41"; text(await tools.apply_patch(p))`:                                                                         "other ",
+		"text(await tools.apply_patch(p))":                                                                                           "other ",
+		"text(ALL_TOOLS)":                                                                                                            "other ",
+	} {
+		f := factsOf("exec", program)
+		if got := f.Role.String() + " " + f.Path + does(f.Shell); got != want {
+			t.Errorf("%s\nis %q, not %q", program, got, want)
+		}
 	}
 }

@@ -201,8 +201,12 @@ func IsText(value []byte) bool {
 
 // TextBlock is what stands before and behind the string literal of a text block that the user or a tool says.
 func (f Format) TextBlock() (open, end string) {
-	if f == Responses {
+	switch f {
+	case Responses:
 		return `{"type":"input_text","text":`, "}"
+	case Converse, Gemini:
+		return `{"text":`, "}"
+	default:
+		return `{"type":"text","text":`, "}"
 	}
-	return `{"type":"text","text":`, "}"
 }

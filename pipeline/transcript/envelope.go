@@ -1,0 +1,268 @@
+package transcript
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// What clients write around and in the place of a tool's result, each from the client's own source (see the table of tools) or from
+// its requests, of 2026-11. A result is looked at from its ends only: what a file or a program holds in its middle says nothing.
+
+// refusals begin the results of calls that their client refused or could not run, whatever the error flag says.
+var refusals = []string{
+	// Claude Code
+	"<tool_use_error>", "Error: No such tool available", "The user doesn't want to proceed with this tool use",
+	// Codex
+	"unsupported call: ", "apply_patch verification failed: ", "exec_command failed for ", "write_stdin failed: ", "failed to parse function arguments",
+	"aborted by user after ", "aborted by user", "Script failed\n",
+	// opencode
+	"The arguments provided to the tool are invalid: ",
+	// Cline; Roo, Kilo and Zoo
+	"The user denied this operation.", "The tool execution failed with the following error:", "Missing value for required parameter '",
+	"This tool cannot be used in PLAN MODE.", `{"status":"error"`, `{"status":"denied"`, "<files><error>", "<error>",
+	// Gemini CLI, Qwen Code
+	"Error executing tool ", "Error preparing edit: ", "Error executing edit: ", "Failed to edit, ", "Command was cancelled by user",
+	"Command was automatically cancelled", "[Operation Cancelled]", "Tool execution denied by policy",
+	// goose
+	"No match found for the specified text.",
+	// the text editor of Anthropic, SWE-agent and OpenHands
+	"No replacement was performed", "Invalid `path` parameter", "Invalid `view_range` parameter", "Invalid `insert_line` parameter",
+	// Pi
+	"Could not find the exact text in ",
+}
+
+// errorTexts begin results that are error messages unless a flag says otherwise; of programs they say nothing.
+var errorTexts = []string{
+	"Error: ", "ERROR: ", "ERROR:\n", "error: ", "Error reading file", "File not found: ", "Failed to read ", "Failed to write ", "File does not exist",
+	"ENOENT: ", "EACCES: ", "EISDIR: ", "Cannot read binary file: ", "No changes made to ", "Path does not exist: ",
+}
+
+// stubs begin the results by which a client says that it sent the content before, or that it has taken it away.
+var stubs = []string{
+	"File unchanged since last read", "[file unchanged since last read", "Wasted call — file unchanged since your last Read", // Claude Code
+	"[Old tool result content cleared]",                                            // Claude Code, opencode
+	"[[NOTE] This file read has been removed to save space in the context window.", // Cline
+	"[File previously read: ", `{"status":"unchanged"`, `{"status": "unchanged"`,
+}
+
+// begins is the one of the texts with which s begins, empty without one.
+func begins(texts []string, s string) string {
+	for _, t := range texts {
+		if strings.HasPrefix(s, t) {
+			return t
+		}
+	}
+	return ""
+}
+
+// form is a text that begins with one thing and soon goes on to another.
+type form struct{ begin, then string }
+
+type forms []form
+
+func (list forms) find(s string) string {
+	for _, f := range list {
+		if strings.HasPrefix(s, f.begin) && strings.Contains(s[len(f.begin):], f.then) {
+			return strings.TrimRight(f.begin+"…"+f.then, "…")
+		}
+	}
+	return ""
+}
+
+// done is what edits answer that were made.
+var done = forms{
+	{"Success. Updated the following files:", ""}, {"Script completed\n", ""}, // Codex; its code mode, where a patch that fails ends the script
+	{"Edit applied successfully.", ""}, {"Wrote file successfully.", ""}, // opencode
+	{"The file ", " has been updated"}, {"The file ", " has been edited"}, {"File created successfully at: ", ""}, // Claude Code, the text editors, Cline
+	{"Last edit to ", " undone successfully"}, {"Text replaced. Please review the changes", ""}, // text editors, SWE-agent
+	{"Edited ", "\n```diff"}, {"Inserted content at line ", " in "}, // Cline
+	{"The content was successfully saved to ", ""}, {"The user made the following updates to your content:", ""}, // Cline, Roo
+	{"<file_write_result>", ""}, {`{"path":`, `"operation":`}, {"Changes successfully applied to ", ""}, // Roo
+	{"Successfully modified file: ", ""}, {"Successfully created and wrote to new file: ", ""}, {"Successfully overwrote file: ", ""},
+	{"Created new file: ", ""}, {"The file: ", " has been updated."}, // Gemini CLI, Qwen Code
+	{"Successfully replaced ", ""}, {"Successfully wrote ", ""}, // Pi; older goose
+	{"Edited ", " lines)"}, {"Created ", " lines)"}, {"Wrote ", " lines)"}, // goose
+	{"File ", " updated with changes"}, {"Created file ", " with "}, // Copilot CLI
+	{"Successfully inserted content at line ", ""}, {"Successfully undid ", ""}, // Grok CLI
+}
+
+// shown is what reads answer that show a file.
+var shown = forms{
+	{"<path>", "</path>\n<type>file</type>\n<content>"}, {"<file>\n", "| "}, // opencode, of today and older
+	{"<files>\n<file><path>", "<content"}, {"File: ", "\nLines "}, {"File: ", "\n 1 | "}, {"File: ", "\n1 | "}, // Roo
+	{"Here's the result of running `cat -n` on ", ""}, {"[File: ", " lines total)]"}, // the text editors, SWE-agent
+	{"IMPORTANT: The file content has been truncated.", "Showing lines "}, {"Showing lines ", " total lines."}, {"--- ", " ---\n\n"}, // Gemini CLI, Qwen Code
+	{"Contents of ", ":\n1: "}, {"Lines ", ":\n"}, // Grok CLI
+}
+
+var lineNumber = regexp.MustCompile(`^ *(\d+)(\t|→|\. | *\| ?)`)
+
+// numbered reports whether a text is lines that are numbered one after the other.
+func numbered(head string) bool {
+	first, rest, more := strings.Cut(head, "\n")
+	a := lineNumber.FindStringSubmatch(first)
+	if a == nil {
+		return false
+	}
+	second, _, whole := strings.Cut(rest, "\n")
+	b := lineNumber.FindStringSubmatch(second)
+	if !more || b == nil {
+		return !more || !whole // there is no second line, or not all of it
+	}
+	m, errM := strconv.Atoi(a[1])
+	n, errN := strconv.Atoi(b[1])
+	return errM == nil && errN == nil && n == m+1
+}
+
+// running stands for the exit code of a command that has none yet.
+const running = -1 << 31
+
+// exitHeads begin the envelopes in which clients report a shell command's exit code; the code follows.
+var exitHeads = []string{
+	"Exit code ",   // Claude Code
+	"Exit code: ",  // Codex
+	"<returncode>", // mini-swe-agent
+	"Process exited with code ",
+}
+
+var (
+	// Codex: a few lines of facts, then Output:. The first may be the command itself, of any length.
+	codexExit = regexp.MustCompile(`(?:^|\n)Wall time: [\d.]+ seconds\nProcess (?:exited with code (-?\d+)|running with session ID \d+)(?:\n|$)`)
+	// Roo: Command executed in terminal within working directory '/w'. Exit code: 0
+	rooExit = regexp.MustCompile(`^Command (?:executed in terminal|execution was not successful)[^\n]*?(?:\n|\. )Exit code: (-?\d+)(?:\n|$)`)
+	// Codex and Amp of old: {"output":"…","metadata":{"exit_code":0,"duration_seconds":0.1}}
+	jsonExit = regexp.MustCompile(`[{,] ?"exit_?[cC]ode": ?(-?\d+)[},][^"]*(?:"duration_seconds": ?[\d.e-]+)?[}\]]*$`)
+	// OpenHands: lines in brackets at the end.
+	handsExit = regexp.MustCompile(`\n?\[(?:The command completed|Command finished) with exit code (-?\d+)\.?[^\n\]]*\](?:\n\[[^\n]*\])*$`)
+	// Copilot CLI: <exited with exit code 0>, <shellId: 3 completed with exit code 0>
+	copilotExit = regexp.MustCompile(`<(?:exited|shellId: [^<>\n]* completed) with exit code (-?\d+)>$`)
+	// goose and Pi, of commands that failed.
+	tailExit = regexp.MustCompile(`(?:^|\n)Command exited with code (-?\d+)$`)
+	timedOut = regexp.MustCompile(`(?:^|\n)Command timed out(?: after \S+ \w+)?$`)
+	// Gemini CLI and Qwen Code: Output: …, then lines of facts; the exit code is told if it is not 0, by older ones always.
+	geminiFacts = regexp.MustCompile(`(?:^|\n)((?:(?:Error|Exit Code|Signal|Background PIDs|Process Group PGID): [^\n]*(?:\n|$))+)$`)
+)
+
+// exit is the exit code that an envelope reports, and which envelope that is; without one it is empty.
+func (a *answer) exit() (code int, by string) {
+	for _, p := range exitHeads {
+		if rest, ok := strings.CutPrefix(a.head, p); ok {
+			return codeAt(rest, p)
+		}
+	}
+	switch {
+	case strings.HasPrefix(a.head, "Chunk ID: "), strings.HasPrefix(a.head, "Wall time: "):
+		return coded(codexExit, a.head, "Codex")
+	case strings.HasPrefix(a.head, "Command: /") && strings.Contains(a.head, "\nChunk ID: "):
+		return coded(codexExit, a.head, "Codex")
+	case strings.HasPrefix(a.head, "Command execut"):
+		return coded(rooExit, a.head, "Roo")
+	case strings.HasPrefix(a.head, "{"):
+		return coded(jsonExit, a.tail, "JSON with exit_code")
+	case strings.HasPrefix(a.head, "Output: "), strings.HasPrefix(a.head, "Command: "):
+		if code, by := geminiExit(a.tail); by != "" {
+			return code, by
+		}
+	}
+	if strings.HasSuffix(a.tail, "]") {
+		if code, by = coded(handsExit, a.tail, "OpenHands"); code == -1 {
+			code = running // it waits for the command
+		}
+		return code, by
+	}
+	if strings.HasSuffix(a.tail, ">") {
+		return coded(copilotExit, a.tail, "Copilot CLI")
+	}
+	if timedOut.MatchString(a.tail) {
+		return 1, "Command timed out"
+	}
+	return coded(tailExit, a.tail, "Command exited with code")
+}
+
+// coded is the code that an envelope of the form holds.
+func coded(re *regexp.Regexp, text, by string) (int, string) {
+	m := re.FindStringSubmatch(text)
+	switch {
+	case m == nil:
+		return 0, ""
+	case m[1] == "":
+		return running, by + ": still running"
+	}
+	return codeAt(m[1], by+": ")
+}
+
+// codeAt is the number at the start of a text.
+func codeAt(text, by string) (int, string) {
+	text = strings.TrimLeft(text, " ")
+	end := strings.IndexFunc(text, func(c rune) bool { return c != '-' && (c < '0' || c > '9') })
+	if end < 0 {
+		end = len(text)
+	}
+	code, err := strconv.Atoi(text[:end])
+	if err != nil {
+		return 0, ""
+	}
+	return code, by + strconv.Itoa(code)
+}
+
+// geminiExit reads the facts behind a command's output.
+func geminiExit(tail string) (code int, by string) {
+	m := geminiFacts.FindStringSubmatch(tail)
+	if m == nil {
+		return 0, ""
+	}
+	complete := false
+	for line := range strings.Lines(m[1]) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		switch {
+		case key == "Exit Code" && value != "(none)":
+			return codeAt(value, "Gemini CLI: Exit Code: ")
+		case key == "Error" && value != "(none)", key == "Signal" && value != "(none)" && value != "0":
+			return 1, "Gemini CLI: " + key
+		case key == "Process Group PGID":
+			complete = true
+		}
+	}
+	if !complete {
+		return 0, ""
+	}
+	return 0, "Gemini CLI: no exit code"
+}
+
+// rangeHeads begin results that show a part of a file, which may be the part that was asked for.
+var rangeHeads = []string{
+	"IMPORTANT: The file content has been truncated.", "IMPORTANT: File content truncated", "[File content truncated: ", "Showing lines ", // Gemini CLI, Roo, Qwen Code
+}
+
+// cutHeads begin results of which their client left out a part.
+var cutHeads = []string{
+	"Output too large (", "<persisted-output>", // Claude Code
+	"Warning: truncated output ", "Total output lines: ", // Codex
+}
+
+// cutEnds are the notices behind a text of which only a part is there, by how they begin.
+var cutEnds = []string{
+	"(Showing lines ", "(Output capped at ", "(File has more lines.", // opencode
+	"[Showing lines ", "[Showing last ", "[Output exceeded ", // Cline, Pi, goose
+	"<response clipped>", "... +", "(Content truncated", "[Output truncated", "[truncated",
+}
+
+// cutBehind is the notice with which a text ends, empty without one.
+func cutBehind(tail string) string {
+	tail = strings.TrimSuffix(tail, "\n</content>")
+	if i := strings.LastIndex(tail, "<response clipped>"); i >= 0 {
+		return cutEnds[slices.Index(cutEnds, "<response clipped>")]
+	}
+	return begins(cutEnds, tail[strings.LastIndexByte(tail, '\n')+1:])
+}
+
+// cutInside are the notices in the place of what was left out in the middle, or at the end of a line.
+var cutInside = []*regexp.Regexp{
+	regexp.MustCompile(`…\d+ (?:tokens|chars) truncated…|(?m:^Warning: truncated output \(original token count: \d+\)$)|\[\.\.\. omitted \d+ of \d+ lines \.\.\.\]`), // Codex
+	regexp.MustCompile(`\.\.\. \[\d+ (?:lines|characters|chars) (?:truncated|omitted)\] \.\.\.`),                                                                     // Claude Code, Gemini CLI
+	regexp.MustCompile(`\[\.\.\. Observation truncated due to length \.\.\.\]`),                                                                                      // OpenHands
+	regexp.MustCompile(`<elided_chars>`), // mini-swe-agent
+	regexp.MustCompile(`(?m:\.\.\. \(line truncated to \d+ chars\)$| \[line truncated\]$|\[truncated\]$|<notice>Showing only \d+ of \d+ total lines)`), // opencode, Cline, Gemini CLI, Roo
+}
