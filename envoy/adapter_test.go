@@ -183,7 +183,7 @@ func TestNotOurs(t *testing.T) {
 			path, c := way.path, envoytest.Client(t, way.http2)
 			for name, change := range map[string]func(*http.Request){
 				"content_type":     func(r *http.Request) { r.Header.Set("content-type", "text/plain") },
-				"content_encoding": func(r *http.Request) { r.Header.Set("content-encoding", "gzip") },
+				"content_encoding": func(r *http.Request) { r.Header.Set("content-encoding", "deflate") },
 				"path":             func(r *http.Request) { r.URL.Path = strings.Replace(r.URL.Path, "messages", "models", 1) },
 				"method":           func(r *http.Request) { r.Method = http.MethodPut },
 			} {

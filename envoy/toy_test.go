@@ -129,6 +129,8 @@ func (r *recorder) Ended(_ time.Duration, code codes.Code) { r.add("ended "+code
 
 func (r *recorder) Passed(why string) { r.add("passed "+why, 0) }
 
+func (r *recorder) Decoded(coding string) { r.add("decoded "+coding, 0) }
+
 func (r *recorder) Answered(_ *pipeline.Request, o *pipeline.Outcome) {
 	r.add("answered "+o.Class()+" "+string(o.Gate), 0)
 }

@@ -168,6 +168,7 @@ type quiet struct{}
 func (quiet) Began()                                        {}
 func (quiet) Ended(time.Duration, codes.Code)               {}
 func (quiet) Passed(string)                                 {}
+func (quiet) Decoded(string)                                {}
 func (quiet) Answered(*pipeline.Request, *pipeline.Outcome) {}
 
 func (quiet) Observed(*pipeline.Request, *pipeline.Outcome, *pipeline.Observation) {}

@@ -2,8 +2,10 @@ package extproc
 
 import (
 	"context"
+	"errors"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/internal/coding"
 	"github.com/tidemark-dev/tidemark/pipeline"
 )
 
@@ -13,43 +15,84 @@ const (
 	gateDeadline = "deadline"
 )
 
-// decide asks the engine. The call has a goroutine of its own, so that neither an engine that hangs nor one that panics
-// keeps Envoy waiting; what it says too late is dropped.
-func (s *Server) decide(ctx context.Context, r *pipeline.Request) *pipeline.Outcome {
+// word is what the server says of one body.
+type word struct {
+	request *pipeline.Request // as the engine saw it
+	outcome *pipeline.Outcome // nil: the engine was not asked
+	body    []byte            // what to forward, in the coding that the body came in; nil: the body as it came
+	why     string            // why the engine was not asked
+}
+
+// decide asks the engine about a body as it was sent. The call has a goroutine of its own, so that neither an engine that hangs
+// nor one that panics keeps Envoy waiting; what it says too late is dropped. Decoding and encoding are part of the call.
+func (s *Server) decide(ctx context.Context, r *pipeline.Request, sent []byte, c coding.Coding) word {
 	ctx, cancel := context.WithTimeout(ctx, s.o.Deadline)
 	defer cancel()
 	late := time.NewTimer(s.o.Deadline + grace)
 	defer late.Stop()
 
-	said := make(chan *pipeline.Outcome, 1)
-	s.calls.Go(func() { said <- s.ask(ctx, r) })
+	said := make(chan word, 1)
+	s.calls.Go(func() { said <- s.ask(ctx, r, sent, c) })
 	select {
-	case o := <-said:
-		return o
+	case w := <-said:
+		return w
 	case <-late.C:
-		s.calls.Go(func() { (<-said).Dropped(context.WithoutCancel(ctx)) }) // the original goes: nothing of it was seen
-		o := lost(r)
-		o.Gate = gateDeadline
-		return o
+		s.calls.Go(func() { s.drop(ctx, <-said) }) // the original goes: nothing of it was seen
+		return tooLate(r, sent)
 	}
 }
 
 // ask is the engine's call, with its panics contained.
-func (s *Server) ask(ctx context.Context, r *pipeline.Request) (o *pipeline.Outcome) {
+func (s *Server) ask(ctx context.Context, r *pipeline.Request, sent []byte, c coding.Coding) (w word) {
 	defer func() {
 		if v := recover(); v != nil {
 			s.logPanic("decide", v)
-			o = lost(r)
+			s.drop(ctx, w)
+			w = word{request: r, outcome: lost(r, sent)}
 		}
 	}()
-	return s.o.Engine.Request(ctx, r)
+	decoded, err := c.Decode(ctx, sent)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return tooLate(r, sent)
+	case errors.Is(err, coding.ErrLimit):
+		return word{request: r, why: EncodedLimit}
+	case err != nil:
+		return word{request: r, why: EncodedInvalid}
+	}
+	q := *r
+	q.Body = decoded
+	w.request, w.outcome = &q, s.o.Engine.Request(ctx, &q)
+	if w.outcome.Body == nil {
+		return w
+	}
+	if w.body, err = c.Encode(w.outcome.Body); err != nil {
+		s.o.Log.ErrorContext(ctx, "changed body not encoded", "error", err)
+		s.drop(ctx, w)
+		return word{request: r, outcome: lost(r, sent)}
+	}
+	return w
+}
+
+// drop takes back what an answer that is not sent has committed.
+func (s *Server) drop(ctx context.Context, w word) {
+	if w.outcome != nil {
+		s.contain(func() { w.outcome.Dropped(context.WithoutCancel(ctx)) })
+	}
+}
+
+// tooLate is the word on a body for which there was no time.
+func tooLate(r *pipeline.Request, sent []byte) word {
+	o := lost(r, sent)
+	o.Gate = gateDeadline
+	return word{request: r, outcome: o}
 }
 
 // lost is the outcome of a panic, here or in the engine: the original goes on, and what may be in force on the branch is not
 // replayed.
-func lost(r *pipeline.Request) *pipeline.Outcome {
+func lost(r *pipeline.Request, sent []byte) *pipeline.Outcome {
 	return &pipeline.Outcome{
 		Level: pipeline.Original, Gate: gatePanic, Desync: true,
-		Format: r.Format, BytesIn: len(r.Body), BytesOut: len(r.Body),
+		Format: r.Format, BytesIn: len(sent), BytesOut: len(sent),
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/filters"
+	"github.com/tidemark-dev/tidemark/internal/coding"
 	"github.com/tidemark-dev/tidemark/pipeline"
 )
 
@@ -34,7 +35,7 @@ func TestDeadline(t *testing.T) {
 				time.Sleep(c.takes)
 				return upper(ctx, r)
 			}, Options{Deadline: DefaultDeadline})
-			o := s.decide(t.Context(), &pipeline.Request{Body: []byte("body")})
+			o := s.decide(t.Context(), &pipeline.Request{}, []byte("body"), coding.Identity).outcome
 			if o.Level != c.level || o.Gate != c.gate || o.Desync != (c.gate != "") || time.Since(began) != c.after {
 				t.Errorf("%s: outcome %+v after %v", name, o, time.Since(began))
 			}
@@ -53,7 +54,7 @@ func TestWaitForCallsIsBounded(t *testing.T) {
 			time.Sleep(time.Hour)
 			return upper(ctx, r)
 		}, Options{Deadline: DefaultDeadline})
-		s.decide(t.Context(), &pipeline.Request{})
+		s.decide(t.Context(), &pipeline.Request{}, nil, coding.Identity)
 		if err := s.waitForCalls(); err == nil {
 			t.Error("no error although the engine is in use")
 		}
@@ -73,7 +74,7 @@ func TestPanicIsLoggedWithoutContent(t *testing.T) {
 	} {
 		var log bytes.Buffer
 		s, _ := newTestServer(e, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
-		o := s.decide(t.Context(), &pipeline.Request{Body: []byte("the secret content of a body")})
+		o := s.decide(t.Context(), &pipeline.Request{}, []byte("the secret content of a body"), coding.Identity).outcome
 		if o.Level != pipeline.Original || o.Gate != filters.Panic || !o.Desync || o.Class() != "error" {
 			t.Errorf("%s: outcome %+v", name, o)
 		}

@@ -18,6 +18,12 @@
 // A request that is not tidemark's, which the [Admit] function says by its headers, does not wait: in BUFFERED mode the stream
 // is ended with OK right after the headers, so that Envoy does not buffer; in full duplex every chunk is echoed as it comes.
 //
+// # Content codings
+//
+// A body in gzip, brotli or zstd is decoded for the engine ([coding.Coding.Decode] says when it is not). Where nothing changes
+// the bytes that came go on; else the new body is encoded in the same coding, so that content-encoding stays true. Whatever is in
+// doubt goes on as it came.
+//
 // # What was billed
 //
 // Once a request has been answered, the stream stays open for what Envoy sends of the response, and the engine is told once what

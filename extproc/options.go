@@ -52,6 +52,8 @@ type Observer interface {
 	Passed(reason string)
 	// Answered says what became of a request that the engine was asked about.
 	Answered(r *pipeline.Request, o *pipeline.Outcome)
+	// Decoded says that the body of such a request came in a content coding, by its name, besides Answered.
+	Decoded(coding string)
 	// Observed says what the response to such a request came to; nil if the engine panicked over it.
 	Observed(r *pipeline.Request, o *pipeline.Outcome, v *pipeline.Observation)
 }
@@ -101,5 +103,8 @@ const (
 	UnsupportedMode = "unsupported_mode" // STREAMED, BUFFERED_PARTIAL, NONE, or a processor that does not tell its mode
 	TooLarge        = "too_large"        // more than Options.MaxBody
 	Observability   = "observability"    // Envoy does not listen to answers
+	Encoded         = "content_encoding" // a coding that is not read, or more than one
+	EncodedInvalid  = "encoded_invalid"  // the body is not what its content-encoding says, or more than one of it
+	EncodedLimit    = "encoded_limit"    // the body decodes to too much: 64 MiB, 200 times its size, or a window of zstd above 8 MiB
 	Fault           = "fault"            // a panic of tidemark's own before the engine was asked
 )

@@ -7,6 +7,7 @@ import (
 	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
 	"google.golang.org/protobuf/types/known/structpb"
 
+	"github.com/tidemark-dev/tidemark/internal/coding"
 	"github.com/tidemark-dev/tidemark/pipeline"
 )
 
@@ -42,6 +43,7 @@ type passThrough struct {
 	mayAsk    bool // the response body does not come, but can be asked for
 
 	request *pipeline.Request // asked about; nil: not asked
+	coding  coding.Coding     // of the request's body
 	outcome *pipeline.Outcome // to be reported once sent
 	why     string            // to be reported once sent
 	tap     *tap              // of the response, once the engine's word has been sent; nil: nobody wants to know
@@ -129,7 +131,7 @@ func (p *passThrough) fault() {
 	case p.request == nil:
 		p.why = Fault
 	default:
-		p.outcome = lost(p.request)
+		p.outcome = lost(p.request, p.request.Body)
 	}
 }
 
@@ -140,6 +142,9 @@ func (p *passThrough) sent() {
 	case outcome != nil:
 		p.tap = &tap{server: p.server, request: p.request, outcome: outcome}
 		p.server.o.Observer.Answered(p.request, outcome)
+		if p.coding != coding.Identity {
+			p.server.o.Observer.Decoded(p.coding.String())
+		}
 		p.tap.forgetBodies()
 		p.request = p.tap.request
 	case why != "":
@@ -158,15 +163,32 @@ func (p *passThrough) left() bool { return false }
 // admitted asks whether the request is tidemark's and notes the reason if it is not.
 func (p *passThrough) admitted(ctx context.Context, m message) bool {
 	p.request, p.why = p.server.admit(ctx, m)
-	return p.request != nil
+	if p.request == nil {
+		return false
+	}
+	var legible bool
+	if p.coding, legible = coding.Of(headersOf(m).Get("content-encoding")); !legible {
+		p.request, p.why = nil, Encoded
+	}
+	return legible
 }
 
-// decide asks the engine about the whole body. A nil body stays as it is.
+// decide asks the engine about the whole body, as it was sent. A nil body stays as it is.
 func (p *passThrough) decide(ctx context.Context, body []byte) (changed []byte, result *structpb.Struct) {
-	p.request.Body = body
-	p.outcome = p.server.decide(ctx, p.request)
-	p.server.contain(func() { result = inNamespace(p.server.o.Result(p.outcome, p.request)) })
-	return p.outcome.Body, result
+	w := p.server.decide(ctx, p.request, body, p.coding)
+	p.request, p.outcome, p.why = w.request, w.outcome, w.why
+	if w.outcome == nil {
+		p.request = nil
+		return nil, untouched(w.why)
+	}
+	p.server.contain(func() {
+		r := p.server.o.Result(p.outcome, p.request)
+		if p.coding != coding.Identity && r.GetFields() != nil {
+			r.Fields["encoding"] = structpb.NewStringValue(p.coding.String())
+		}
+		result = inNamespace(r)
+	})
+	return w.body, result
 }
 
 // chunked reports whether bodies of a mode must be echoed.

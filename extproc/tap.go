@@ -66,7 +66,7 @@ func (t *tap) headers(m message) bool {
 	if t.request.CountTokens || t.chunks != nil {
 		return false
 	}
-	parser := usage.For(t.request.Format, h.Get("content-type"), h.Get("content-encoding"))
+	parser := usage.For(t.request.Format, t.request.Model, h.Get("content-type"), h.Get("content-encoding"))
 	if parser == nil {
 		return false
 	}

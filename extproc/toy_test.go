@@ -86,6 +86,7 @@ func (r *recorder) count(what string) int {
 func (r *recorder) Began()                              { r.add("began") }
 func (r *recorder) Ended(_ time.Duration, c codes.Code) { r.add("ended " + c.String()) }
 func (r *recorder) Passed(why string)                   { r.add("passed " + why) }
+func (r *recorder) Decoded(c string)                    { r.add("decoded " + c) }
 func (r *recorder) Answered(_ *pipeline.Request, o *pipeline.Outcome) {
 	r.add("answered " + o.Level.String() + " " + string(o.Gate))
 }

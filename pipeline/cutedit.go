@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 
+	"github.com/tidemark-dev/tidemark/pipeline/breakpoint"
+	"github.com/tidemark-dev/tidemark/pipeline/cache"
 	"github.com/tidemark-dev/tidemark/pipeline/transcript"
 )
 
@@ -81,6 +83,13 @@ func (c *cutting) takes(ix *transcript.Index, e *Edit) bool {
 		}
 	}
 	return false
+}
+
+// stubBehind reports whether a stub stands behind the breakpoint of the block before it, at the same place. In Converse a breakpoint
+// is an element of its own.
+func stubBehind(ix *transcript.Index, before, e *Edit) bool {
+	point, f := string(before.Text), framesOf(ix.Format)
+	return ix.Format == transcript.Converse && (point == breakpoint.Point(cache.Short) || point == breakpoint.Point(cache.Long)) && isStub(e.Text, f.open, f.close)
 }
 
 // isStub reports whether text is a string that is not empty, in its frame.

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
-	"github.com/tidwall/gjson"
 
 	"github.com/tidemark-dev/tidemark/filters"
 	"github.com/tidemark-dev/tidemark/internal/identity"
@@ -291,9 +290,6 @@ func (e *Engine) read(r *Request, o *Outcome, begun time.Time) (p *pass, gate fi
 			p, gate = nil, filters.Panic
 		}
 	}()
-	if r.Unsure && !gjson.GetBytes(r.Body, "anthropic_version").Exists() {
-		return nil, filters.Unparsed
-	}
 	ix, err := e.parse(r)
 	if err != nil {
 		e.log.Debug("body not read", "error", err, "request", r.ID)

@@ -107,7 +107,12 @@ func (t *sent) summed(u *Usage) bool {
 // one that asks for an hour is written for an hour.
 func (t *sent) split(u *Usage) *Usage {
 	through := u.Read + u.Write5m
-	if !u.Merged || t.worlds.tail == 0 {
+	switch {
+	case u.Merged && t.automatic: // lifetimes have no price of their own there
+		s := *u
+		s.Merged = false
+		return &s
+	case !u.Merged || t.worlds.tail == 0:
 		return u
 	}
 	long := int32(0)

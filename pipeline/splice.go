@@ -25,16 +25,17 @@ var (
 
 // edits collects the byte edits of an outbound, its breakpoints and its question, sorted.
 func (o *outbound) edits(plan *breakpoint.Plan) []Edit {
-	out := append(make([]Edit, 0, o.applied+len(plan.Edits)+4), o.span.edits(o.ix)...)
+	out := make([]Edit, 0, o.applied+len(plan.Edits)+4)
+	for _, e := range plan.Edits {
+		out = append(out, Edit{Span: e.Span, Text: []byte(e.Text)})
+	}
 	for i, d := range o.over {
 		if d != nil {
 			out = append(out, Edit{Span: o.ix.Results[i].Content, Text: d.Content})
 		}
 	}
-	for _, e := range plan.Edits {
-		out = append(out, Edit{Span: e.Span, Text: []byte(e.Text)})
-	}
-	slices.SortFunc(out, func(a, b Edit) int {
+	out = append(out, o.span.edits(o.ix)...) // behind breakpoints at the same place
+	slices.SortStableFunc(out, func(a, b Edit) int {
 		return cmp.Or(cmp.Compare(a.Span.Lo, b.Span.Lo), cmp.Compare(a.Span.Hi, b.Span.Hi))
 	})
 	if o.ask != "" { // behind everything else
@@ -68,7 +69,7 @@ func Prove(ix *transcript.Index, edits []Edit, out []byte) error {
 	var c cutting
 	for i := range edits {
 		e := &edits[i]
-		if e.Span.Lo < at || e.Span.Hi < e.Span.Lo || int(e.Span.Hi) > len(ix.Body) || i > 0 && e.Span == edits[i-1].Span {
+		if e.Span.Lo < at || e.Span.Hi < e.Span.Lo || int(e.Span.Hi) > len(ix.Body) || i > 0 && e.Span == edits[i-1].Span && !stubBehind(ix, &edits[i-1], e) {
 			return fmt.Errorf("%w: edit %d overlaps", errProof, i)
 		}
 		at = e.Span.Hi

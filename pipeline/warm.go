@@ -17,7 +17,8 @@ const (
 	Solvency = "solvency" // the prompt would outgrow the model's window
 )
 
-// surely is the share of the horizon within which a warm move must have paid: sizes are estimates.
+// surely is the share of the horizon within which a warm move must have paid: what is removed is a part of what the provider
+// counted, and the part is an estimate.
 const surely = 0.8
 
 // rewrite looks for a move into what the provider holds. Where one fires, what lies behind it counts as uncovered.
@@ -63,19 +64,22 @@ func (p *pass) weighWarm(wishes []wish, warm []int) filters.Gate {
 	}
 	priced := slices.ContainsFunc(warm, func(i int) bool { return wishes[i].Policy.BreakEven })
 	removed, behind := make([]float64, 0, len(warm)), make([]float64, 0, len(warm))
-	var at, sizes []int
-	covered, kept := p.scale.at[p.k], p.survivors()
+	var at []int
+	covered, kept, density := p.tokensAt(p.k), p.survivors(), p.density()
 	for _, i := range warm {
+		cell := p.cellOf(&wishes[i])
 		saves, bytes := p.saves(&wishes[i])
+		if wishes[i].Action != filters.Drop {
+			saves = min(saves, float64(bytes)*density(cell))
+		}
 		if saves <= 0 {
 			continue
 		}
 		at = append(at, i)
-		sizes = append(sizes, bytes)
 		removed = append(removed, saves)
-		behind = append(behind, tokens(p.b, float64(covered-kept(p.cellOf(&wishes[i])))))
+		behind = append(behind, float64(covered-p.tokensAt(kept(cell))))
 	}
-	p.disjoint(wishes, at, removed, sizes)
+	p.disjoint(wishes, at, removed)
 	rates := p.rates()
 	sum := cache.Warm(removed, behind, rates.Rho(), rates.Write(p.cacheTTL()), p.horizon())
 	if len(at) > 0 {
@@ -88,15 +92,34 @@ func (p *pass) weighWarm(wishes []wish, warm []int) filters.Gate {
 	if !priced {
 		sum.From = 0 // all of it, whatever it costs
 	}
-	left := p.left
-	for _, n := range sizes[sum.From:] {
-		left -= n
-	}
-	if left < minLeft { // not all of them would be admitted, and then the sum is another one
+	if !p.fits(wishes, at[sum.From]) {
 		return filters.SmallPrompt
 	}
 	p.fire(&wishes[at[sum.From]], Warm, sum)
 	return ""
+}
+
+// fits reports whether all that a warm move from a wish on carries out leaves enough of the prompt. What may otherwise go at cold
+// moments alone rides along, and takes room as well: were one of the batch refused for it, the sum would be that of another move.
+func (p *pass) fits(wishes []wish, first int) bool {
+	from, left := p.cellOf(&wishes[first]), p.left
+	var gone []bool // by message: what a cut leaves out
+	for i := range wishes {
+		w := &wishes[i]
+		takes := (w.Policy.Warm || w.Policy.Cold) && w.Action != filters.Hold && w.Mode != filters.Meter
+		if cell := p.cellOf(w); !takes || cell < from || cell > p.k {
+			continue
+		}
+		if w.Action == filters.Drop {
+			c, _ := p.decideCut(w)
+			gone = c.gone
+		} else if gone != nil && gone[p.ix.Results[w.Result].Msg] {
+			continue
+		}
+		_, bytes := p.saves(w)
+		left -= bytes
+	}
+	return left >= minLeft
 }
 
 // causes returns the wishes that may cause a warm move, by their filters' policies, and notes why others may not. If none may,
@@ -132,16 +155,16 @@ func (p *pass) causes(wishes []wish, warm []int) (left []int, gate filters.Gate)
 // makeRoom fires a move that brings a prompt that is about to outgrow the window far below it. If that can't be reached
 // nothing is cut: the client must compact.
 func (p *pass) makeRoom(wishes []wish) {
-	var at, sizes []int
+	var at []int
 	var removed []float64
 	for i := range wishes {
 		if w := &wishes[i]; w.Action != filters.Hold && w.Mode != filters.Meter {
-			if n, bytes := p.saves(w); n > 0 {
-				at, removed, sizes = append(at, i), append(removed, n), append(sizes, bytes)
+			if n, _ := p.saves(w); n > 0 {
+				at, removed = append(at, i), append(removed, n)
 			}
 		}
 	}
-	p.disjoint(wishes, at, removed, sizes)
+	p.disjoint(wishes, at, removed)
 	saves := 0.0
 	for _, n := range removed {
 		saves += n
@@ -177,7 +200,7 @@ func (p *pass) msgOf(w *wish) int32 {
 
 // disjoint takes off what a cut removes, the first of these wishes if there is one, what the others would remove inside of it: with
 // the cut they are not carried out.
-func (p *pass) disjoint(wishes []wish, at []int, removed []float64, sizes []int) {
+func (p *pass) disjoint(wishes []wish, at []int, removed []float64) {
 	if len(at) == 0 || wishes[at[0]].Action != filters.Drop {
 		return
 	}
@@ -185,7 +208,6 @@ func (p *pass) disjoint(wishes []wish, at []int, removed []float64, sizes []int)
 	for n, i := range at[1:] {
 		if c.gone[p.ix.Results[wishes[i].Result].Msg] {
 			removed[0] = max(0, removed[0]-removed[n+1])
-			sizes[0] = max(0, sizes[0]-sizes[n+1])
 		}
 	}
 }
@@ -208,9 +230,8 @@ func (p *pass) saves(w *wish) (n float64, bytes int) {
 	return min(float64(d.Tokens-d.MarkerTokens), tokens(p.b, float64(bytes))), bytes
 }
 
-// survivors returns how much, as a weight, would still be read of the cache if the outbound changed from a cell on: the
-// provider finds no entry that no breakpoint reaches, so a cut behind its lookback costs everything back to the last one
-// that does.
+// survivors returns through which cell the cache would still be read if the outbound changed from a cell on: the provider
+// finds no entry that no breakpoint reaches, so a cut behind its lookback costs everything back to the last one that does.
 func (p *pass) survivors() func(cell int32) int32 {
 	marks, at := breakpoint.Forwarded(p.ix, p.out.droppedMessages()), p.out.positions()
 	alive := map[int32]bool{}
@@ -225,7 +246,30 @@ func (p *pass) survivors() func(cell int32) int32 {
 		if i == 0 {
 			return 0
 		}
-		return p.scale.at[cells[i-1]]
+		return cells[i-1]
+	}
+}
+
+// density returns how many tokens a weight has around a cell: by the provider's own count of the stretch between the nearest
+// entries before it and through it. Within one prompt that differs by a factor, as scripts and escapes do.
+func (p *pass) density() func(cell int32) float64 {
+	counted := map[int32]bool{}
+	for e := range p.met() {
+		if e.Tokens > 0 {
+			counted[e.Cells] = true
+		}
+	}
+	cells := slices.Sorted(maps.Keys(counted))
+	return func(cell int32) float64 {
+		i, _ := slices.BinarySearch(cells, cell)
+		if i == len(cells) {
+			return tokens(p.b, 1)
+		}
+		from, to := int32(0), cells[i]
+		if i > 0 {
+			from = cells[i-1]
+		}
+		return float64(p.tokensAt(to)-p.tokensAt(from)) / float64(max(1, p.scale.at[to]-p.scale.at[from]))
 	}
 }
 

@@ -1,9 +1,11 @@
 package pipeline_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -113,6 +115,59 @@ func TestWarmMovesPay(t *testing.T) {
 		t.Error("no warm move ever fired")
 	}
 	t.Logf("%d warm moves", fired)
+}
+
+// TestWarmMoveCountsWhatRidesAlong: superseded reads behind the cut go with a warm move that stale ones cause. If the prompt became
+// too small for all of them, no part of the move is made; a move of which a part is refused is not the one that was weighed.
+func TestWarmMoveCountsWhatRidesAlong(t *testing.T) {
+	l := newLive(t, staleAtDepth(t, pipeline.Moves{Warm: true, Budget: 1, Horizon: 300}), simprovider.Policy{})
+	k := l.talk()
+	k.System = []gen.Block{gen.Text(strings.Repeat("You are a coding agent. ", 400))}
+	l.turn(k)
+	read := func(id, path, offset string, bytes int) {
+		input := gen.Object{{Key: "file_path", Value: path}, {Key: "offset", Value: gen.Number(offset)}}
+		l.turn(k.exchange(id, "Read", input, id+strings.Repeat(" line", bytes/5)))
+	}
+	read("stale1", "/w/a", "1", 4000)
+	read("superseded", "/w/b", "1", 8000)
+	read("again", "/w/b", "1", 8000)
+	read("stale2", "/w/a", "900", 4000)
+	l.turn(k.edit("e", "/w/a"))
+	l.gate("too small", filters.SmallPrompt, 2)
+	if l.o.Move != nil || !bytes.Equal(l.in, l.out) {
+		t.Errorf("move %v", l.o.Move)
+	}
+	l.turn(k.say(strings.Repeat("Go on. ", 1200)))
+	l.shortened("stale1 stale2 superseded")
+	if l.o.Move == nil || l.o.Move.Kind != pipeline.Warm {
+		t.Errorf("move %v, gates %v", l.o.Move, l.o.Gates)
+	}
+}
+
+// TestWarmMoveForecast: what a warm move removes and re-writes is forecast by the provider's own counts, whatever a token holds
+// in the read that goes, and in what stands around it.
+func TestWarmMoveForecast(t *testing.T) {
+	for _, text := range []string{"日本語 ", "file🙂 ", "\"a\\b\"\t", "plain words "} {
+		t.Run(text, func(t *testing.T) {
+			l := newLive(t, staleAtDepth(t, pipeline.Moves{Warm: true, Budget: 1, Horizon: 300}), simprovider.Policy{})
+			k := l.talk()
+			l.turn(k)
+			l.turn(k.exchange("r", "Read", gen.Object{{Key: "file_path", Value: "/w/a"}}, strings.Repeat(text, 800)))
+			l.turn(k.read("other", "/w/b"))
+			whole := l.res.Usage
+			l.turn(k.edit("e", "/w/a"))
+			if l.o.Move == nil {
+				t.Fatalf("no move, gates %v", l.o.Gates)
+			}
+			sum, now := l.o.Move.Sum, l.res.Usage
+			k.Mark(gen.Short)
+			removed := float64(l.sim.Call(k.Body(), http.Header{"X-Api-Key": {"probe"}}, l.at).Prompt - l.res.Prompt)
+			again := float64(whole.Read+whole.Write5m-now.Read) - removed
+			if sum.Removed > 1.1*removed || sum.Removed < 0.5*removed || sum.Rewritten < 0.9*again {
+				t.Errorf("%v: removed %.0f, re-written %.0f", sum, removed, again)
+			}
+		})
+	}
 }
 
 // TestUnknownHistoryHasNoBudget: of a conversation that nobody remembers, the warm moves that it has had are not known. None is made.

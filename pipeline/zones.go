@@ -246,7 +246,7 @@ func (p *pass) frontier() (seq int32, doubtful bool) {
 		return -1, true
 	}
 	// What a marker of the client's would have written is missed when the client rewinds: a bridge must be worth that.
-	doubtful = doubtful || p.scale.at[cell]-p.survivors()(cell) < p.scale.total/10
+	doubtful = doubtful || p.scale.at[cell]-p.scale.at[p.survivors()(cell)] < p.scale.total/10
 	return int32(at), doubtful
 }
 

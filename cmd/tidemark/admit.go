@@ -36,14 +36,17 @@ func (a *admission) admit(h *extproc.Head) (r *pipeline.Request, reason string) 
 	return &pipeline.Request{
 		Route:        h.Config.Route,
 		Format:       wire.Format,
+		Model:        wire.Model,
 		Tenant:       id.Tenant,
 		Session:      id.Session,
 		Agent:        id.Agent,
 		Config:       route.Config,
 		CountTokens:  wire.CountTokens,
-		Auxiliary:    id.Auxiliary,
+		Auxiliary:    id.Auxiliary || wire.Auxiliary,
 		Bypass:       id.Bypass,
 		ClientSigned: id.ClientSigned,
+		Anonymous:    route.Identity.Anonymous,
+		Unsure:       wire.Unsure,
 	}, ""
 }
 

@@ -19,10 +19,15 @@ type checkCommand struct {
 	Files  []string `arg:"" optional:"" name:"file" help:"Server configs, Envoy configs, Kubernetes resources; YAML or JSON."`
 	Output string   `help:"Form of the answer: ${enum}." enum:"text,json" default:"text"`
 	Print  bool     `help:"Print the effective server config of --config, environment and flags, and where each value came from."`
+	Call   *string  `help:"Say how this tool call is classified: as it stands in a request, or {\"name\": …, \"arguments\": …}." placeholder:"JSON"`
+	Result *string  `help:"With --call: the text that answers it." placeholder:"TEXT"`
 }
 
 // Run exits with 0 if nothing must be mended, with 1 if something must, with 2 if that cannot be said.
 func (c *checkCommand) Run() error {
+	if c.Call != nil {
+		return c.call(os.Stdout)
+	}
 	switch {
 	case c.Print:
 		if err := c.print(os.Stdout); err != nil {
@@ -61,6 +66,23 @@ func (c *checkCommand) write(w io.Writer, report *check.Report) error {
 	errs := report.Errors()
 	_, err := fmt.Fprintf(w, "%s%d server configs, %d route configs, %d ext_proc filters: %d errors, %d warnings\n",
 		lines.String(), report.Servers, report.Routes, report.Filters, errs, len(report.Findings)-errs)
+	return err
+}
+
+// call says how a tool call is classified on the server's default route.
+func (c *checkCommand) call(w io.Writer) error {
+	l, err := serverconfig.Load(c.sources())
+	if err != nil {
+		return &exitError{exitUsage, err}
+	}
+	report, err := check.Call(l.Routes.Default().Config.Roles, *c.Call, c.Result)
+	if err != nil {
+		return &exitError{exitUsage, fmt.Errorf("--call: %w", err)}
+	}
+	if c.Output == "json" {
+		return writeJSON(w, report)
+	}
+	_, err = io.WriteString(w, report.String())
 	return err
 }
 

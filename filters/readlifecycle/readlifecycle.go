@@ -139,9 +139,14 @@ func (f *filter) note(e *events, ix *transcript.Index, r *transcript.Result) {
 	if f.c.BashEdits {
 		e.edits(facts.Shell, r.Turn)
 	}
-	if p, ok := f.readOf(facts); ok && r.Form != transcript.NoContent && !ix.IsStub(r) {
+	if p, ok := f.readOf(facts); ok && e.reread[p] < r.Turn && shows(ix, r) {
 		raise(e.reread, p, r.Turn)
 	}
+}
+
+// shows reports whether a result shows all that its call asked for. What a client cut covers only a part of that.
+func shows(ix *transcript.Index, r *transcript.Result) bool {
+	return r.Form != transcript.NoContent && !ix.IsStub(r) && !ix.IsCut(r)
 }
 
 // edits enters the files that were changed among those that a call names.

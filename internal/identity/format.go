@@ -4,6 +4,7 @@ import (
 	"mime"
 	"strings"
 
+	"github.com/tidemark-dev/tidemark/internal/coding"
 	"github.com/tidemark-dev/tidemark/pipeline/transcript"
 )
 
@@ -15,39 +16,54 @@ const (
 	Ours           Reason = ""
 	OtherMethod    Reason = "method"
 	OtherPath      Reason = "path"
+	OtherModel     Reason = "model"   // a model of a vendor whose bodies have a shape of their own
+	Wrapped        Reason = "wrapped" // the body holds another body: Code Assist, Bedrock's count-tokens
 	OtherType      Reason = "content_type"
 	EncodedContent Reason = "content_encoding"
 )
 
-// Ends of paths.
+// Reasons returns every reason but Ours, in the order of the docs. The caller owns the slice.
+func Reasons() []Reason {
+	return []Reason{OtherPath, OtherMethod, OtherType, EncodedContent, OtherModel, Wrapped}
+}
+
+// Platforms that a path can tell. The providers' own endpoints, and gateways that look like them, have none.
 const (
-	messagesPath    = "/v1/messages"
-	countTokensPath = messagesPath + "/count_tokens"
+	Bedrock = "bedrock"
+	Vertex  = "vertex"
+	Azure   = "azure"
 )
 
 // Wire is what path and content say of a request.
 type Wire struct {
 	Format      transcript.Format // UnknownFormat if Reason is set
+	Model       string            // from the path, decoded; empty: the body names it
+	Platform    string            // a word of the list above; empty: the path does not tell
 	CountTokens bool              // it asks for the number of tokens, not for a turn
-	Reason      Reason
+	Auxiliary   bool              // it shares the prefix of a conversation and is no turn of it: compaction
+	// Unsure is set if the path hides whose model it is: the body is Anthropic's only if it has anthropic_version.
+	Unsure bool
+	Reason Reason
 }
 
 // Format says which wire format a request has, or why its body is not read. path may have a query. A request without a
 // content type is read: whether its body is what it should be shows soon enough.
 func Format(path, method, contentType, contentEncoding string) Wire {
-	path, _, _ = strings.Cut(path, "?")
-	count := strings.HasSuffix(path, countTokensPath)
+	w := pathOf(path)
+	_, legible := coding.Of(contentEncoding)
 	switch {
-	case !count && !strings.HasSuffix(path, messagesPath):
-		return Wire{Reason: OtherPath}
+	case w.Reason != Ours:
 	case method != "POST":
-		return Wire{Reason: OtherMethod}
+		w.Reason = OtherMethod
 	case !isJSON(contentType):
-		return Wire{Reason: OtherType}
-	case contentEncoding != "" && !strings.EqualFold(contentEncoding, "identity"):
-		return Wire{Reason: EncodedContent}
+		w.Reason = OtherType
+	case !legible:
+		w.Reason = EncodedContent
 	}
-	return Wire{Format: transcript.Anthropic, CountTokens: count}
+	if w.Reason != Ours {
+		return Wire{Reason: w.Reason}
+	}
+	return w
 }
 
 func isJSON(contentType string) bool {
@@ -55,5 +71,5 @@ func isJSON(contentType string) bool {
 		return true
 	}
 	t, _, err := mime.ParseMediaType(contentType)
-	return err == nil && t == "application/json"
+	return err == nil && strings.EqualFold(t, "application/json")
 }

@@ -4,11 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/tidemark-dev/tidemark/internal/identity"
-	"github.com/tidemark-dev/tidemark/pipeline/transcript"
 )
 
 type headers map[string]string
@@ -28,6 +26,9 @@ func TestTenant(t *testing.T) {
 		{"header of the gateway", headers{"x-api-key": "k", "x-team": "b"}, identity.Settings{TenantHeader: "x-team"}, "header:b"},
 		{"header of the gateway is missing", headers{"x-api-key": "k"}, identity.Settings{TenantHeader: "x-team"}, "key:k"},
 		{"x-api-key before api-key", headers{"x-api-key": "k", "api-key": "l"}, identity.Settings{}, "key:k"},
+		{"Gemini's header", headers{"x-goog-api-key": "g"}, identity.Settings{}, "key:g"},
+		{"Gemini's query", headers{":path": "/v1beta/models/gemini-3-pro:generateContent?alt=sse&key=g"}, identity.Settings{}, "key:g"},
+		{"a query that is not Gemini's", headers{":path": "/v1/messages?key=g"}, identity.Settings{}, "default"},
 		{"api-key", headers{"api-key": "l", "authorization": "Bearer sk-m"}, identity.Settings{}, "key:l"},
 		{"static bearer", headers{"authorization": "bearer  sk-m"}, identity.Settings{}, "key:sk-m"},
 		{"rotating bearer", headers{"authorization": "Bearer eyJhbGciOi"}, identity.Settings{}, "default"},
@@ -85,6 +86,14 @@ func TestSession(t *testing.T) {
 		{headers{"x-session-id": "b", "x-tidemark-session": "a\nb"}, nil, "b"},
 		{headers{"x-session-id": "b", "x-tidemark-session": strings.Repeat("x", identity.MaxID+1)}, nil, "b"},
 		{headers{"x-session-id": strings.Repeat("x", identity.MaxID)}, nil, strings.Repeat("x", identity.MaxID)},
+		{headers{"x-codex-window-id": "t:0"}, nil, "t"},
+		{headers{"x-codex-window-id": "t:u:17"}, nil, "t:u"},
+		{headers{"x-codex-window-id": "t", "x-session-id": "b"}, nil, "b"},
+		{headers{"x-codex-window-id": ":1"}, nil, ""},
+		{headers{"x-codex-window-id": "t:3"}, []string{"x-codex-window-id"}, "t"},
+		{headers{"session-id": "s", "thread-id": "t", "x-codex-window-id": "t:3"}, nil, "s"},
+		{headers{"session_id": "s"}, nil, "s"},
+		{headers{"x-client-request-id": "r", "x-parent-session-id": "p", "x-codex-parent-thread-id": "q", "x-claude-code-prompt-id": "i"}, nil, ""},
 	} {
 		if got := identity.Of(c.headers.get, &identity.Settings{SessionHeaders: c.list}).Session; got != c.want {
 			t.Errorf("%v: got %q, want %q", c.headers, got, c.want)
@@ -94,7 +103,7 @@ func TestSession(t *testing.T) {
 
 func TestEveryDefaultHeaderNamesTheSession(t *testing.T) {
 	for _, name := range identity.DefaultSessionHeaders() {
-		if got := identity.Of(headers{name: "s"}.get, &identity.Settings{}).Session; got != "s" {
+		if got := identity.Of(headers{name: "s:0"}.get, &identity.Settings{}).Session; strings.TrimSuffix(got, ":0") != "s" {
 			t.Errorf("%s: got %q", name, got)
 		}
 	}
@@ -108,7 +117,7 @@ func TestIDsAreValidated(t *testing.T) {
 			h[name] = rapid.OneOf(rapid.String(), rapid.StringMatching(`[ -~]{0,300}`)).Draw(t, name)
 		}
 		id := identity.Of(h.get, &identity.Settings{})
-		for _, s := range []string{id.Session, id.Agent, identity.FromUserID(h["session-id"])} {
+		for _, s := range []string{id.Session, id.Agent, identity.FromBody(h["session-id"], "", "")} {
 			if len(s) > identity.MaxID || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) || s != strings.TrimSpace(s) {
 				t.Fatalf("%q is accepted", s)
 			}
@@ -132,7 +141,28 @@ func TestAgentAndClass(t *testing.T) {
 		{headers{"x-claude-code-request-class": "auxiliary"}, "", true},
 		{headers{"x-claude-code-request-class": "compaction"}, "", true},
 		{headers{"x-openai-subagent": "compact"}, "", true},
-		{headers{"x-openai-subagent": "review"}, "", false},
+		{headers{"x-openai-subagent": "review"}, "review", false},
+		{headers{"session-id": "s", "x-codex-window-id": "t:2"}, "t", false},
+		{headers{"x-codex-window-id": "t:2"}, "", false},
+		{headers{"session-id": "s", "thread-id": "c", "x-codex-parent-thread-id": "s", "x-openai-subagent": "collab_spawn"}, "c", false},
+		{headers{"session-id": "s", "thread-id": "s", "x-openai-subagent": "compact", "x-codex-parent-thread-id": "p"}, "", true},
+		{headers{"session-id": "s", "thread-id": "c", "x-openai-subagent": "compact"}, "c", true},
+		{headers{"session-id": "s", "x-openai-subagent": "memory_consolidation"}, "memory_consolidation", false},
+		{headers{"x-claude-code-agent-id": "a", "x-claude-code-agent-type": "fork"}, "", false},
+		{headers{"x-claude-code-agent-id": "b", "x-claude-code-agent-type": "fork", "x-claude-code-parent-agent-id": "a"}, "a", false},
+		{headers{"x-claude-code-agent-id": "b", "x-claude-code-agent-type": "Explore", "x-claude-code-parent-agent-id": "a"}, "b", false},
+		{headers{"x-claude-code-request-class": "workflow"}, "", false},
+		{headers{"x-claude-code-request-class": "repl_main_thread"}, "", false},
+		{headers{"x-claude-code-compaction": "auto"}, "", true},
+		{headers{"x-claude-code-compaction": "reactive"}, "", true},
+		{headers{"x-claude-code-compaction": "0"}, "", false},
+		{headers{"x-claude-code-context-compacted": "auto"}, "", false},
+		{headers{"x-codex-turn-metadata": `{"request_kind":"turn"}`}, "", false},
+		{headers{"x-codex-turn-metadata": `{"request_kind":"prewarm"}`}, "", false},
+		{headers{"x-codex-turn-metadata": `{"session_id":"s","request_kind":"compaction","compaction":{"trigger":"auto"}}`}, "", true},
+		{headers{"x-codex-turn-metadata": `{"request_kind":"memory"}`}, "", true},
+		{headers{"x-codex-turn-metadata": `{"request_kind":"compaction"`}, "", false},
+		{headers{"x-codex-turn-metadata": `{"request_kind":7}`}, "", false},
 	} {
 		id := identity.Of(c.headers.get, &identity.Settings{})
 		if id.Agent != c.agent || id.Auxiliary != c.auxiliary {
@@ -149,35 +179,7 @@ func TestBypassOnlyByTrue(t *testing.T) {
 	}
 }
 
-func TestFormat(t *testing.T) {
-	ours := identity.Wire{Format: transcript.Anthropic}
-	count := identity.Wire{Format: transcript.Anthropic, CountTokens: true}
-	not := func(r identity.Reason) identity.Wire { return identity.Wire{Reason: r} }
-	for _, c := range []struct {
-		path, method, contentType, encoding string
-		want                                identity.Wire
-	}{
-		{"/v1/messages", "POST", "application/json", "", ours},
-		{"/v1/messages?beta=true", "POST", "application/json; charset=utf-8", "identity", ours},
-		{"/team/anthropic/v1/messages", "POST", "Application/JSON", "", ours},
-		{"/v1/messages", "POST", "", "", ours},
-		{"/v1/messages/count_tokens?beta=true", "POST", "application/json", "", count},
-		{"/v1/messages/batches", "POST", "application/json", "", not(identity.OtherPath)},
-		{"/v1/xmessages", "POST", "application/json", "", not(identity.OtherPath)},
-		{"/v1/models?x=/v1/messages", "POST", "application/json", "", not(identity.OtherPath)},
-		{"", "POST", "application/json", "", not(identity.OtherPath)},
-		{"/v1/messages", "GET", "application/json", "", not(identity.OtherMethod)},
-		{"/v1/messages", "POST", "text/plain", "", not(identity.OtherType)},
-		{"/v1/messages", "POST", "application/json;;", "", not(identity.OtherType)},
-		{"/v1/messages", "POST", "application/json", "gzip", not(identity.EncodedContent)},
-	} {
-		if diff := cmp.Diff(c.want, identity.Format(c.path, c.method, c.contentType, c.encoding)); diff != "" {
-			t.Errorf("%v: %s", c, diff)
-		}
-	}
-}
-
-func TestFromUserID(t *testing.T) {
+func TestFromBodysUserID(t *testing.T) {
 	long := strings.Repeat("x", identity.MaxID+1)
 	for id, want := range map[string]string{
 		"": "",
@@ -196,17 +198,36 @@ func TestFromUserID(t *testing.T) {
 		"a\x00b":                              "",
 		long:                                  "",
 	} {
-		if got := identity.FromUserID(id); got != want {
+		if got := identity.FromBody(id, "", ""); got != want {
 			t.Errorf("%q: got %q, want %q", id, got, want)
 		}
 	}
 }
 
-func FuzzFromUserID(f *testing.F) {
-	f.Add(`{"session_id":"a"}`)
-	f.Add("user_0a1b_account_00-11_session_s-1")
-	f.Fuzz(func(t *testing.T, id string) {
-		s := identity.FromUserID(id)
+func TestFromBody(t *testing.T) {
+	const claude = `{"device_id":"d","account_uuid":"","session_id":"c"}`
+	for _, c := range []struct{ userID, cacheKey, sessionID, want string }{
+		{"", "", "", ""},
+		{claude, "k", "s", "c"},
+		{"user_h_account__session_c", "k", "s", "c"},
+		{"someone", "k", "s", "s"},
+		{"someone", "k", "", "k"},
+		{"someone", "", "", "someone"},
+		{"", "k", "a\nb", "k"},
+		{`{"session_id":"a\nb"}`, "k", "", "k"}, // what names a session that is not usable is no user
+		{`{"session_id":"a\nb"}`, "", "", ""},
+	} {
+		if got := identity.FromBody(c.userID, c.cacheKey, c.sessionID); got != c.want {
+			t.Errorf("%+v: got %q", c, got)
+		}
+	}
+}
+
+func FuzzFromBody(f *testing.F) {
+	f.Add(`{"session_id":"a"}`, "k", "")
+	f.Add("user_0a1b_account_00-11_session_s-1", "", "s")
+	f.Fuzz(func(t *testing.T, userID, cacheKey, sessionID string) {
+		s := identity.FromBody(userID, cacheKey, sessionID)
 		if len(s) > identity.MaxID || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) {
 			t.Fatalf("%q is accepted", s)
 		}

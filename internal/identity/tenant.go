@@ -1,6 +1,11 @@
 package identity
 
-import "strings"
+import (
+	"net/url"
+	"strings"
+
+	"github.com/tidemark-dev/tidemark/pipeline/transcript"
+)
 
 // Marks of credentials.
 const (
@@ -25,10 +30,13 @@ func tenant(h Headers, s *Settings) string {
 			return "header:" + v
 		}
 	}
-	for _, name := range []string{"x-api-key", "api-key"} {
+	for _, name := range []string{"x-api-key", "api-key", "x-goog-api-key"} {
 		if v := h(name); v != "" && !strings.HasPrefix(v, rotatingBearer) {
 			return "key:" + v
 		}
+	}
+	if v := queryKey(h(":path")); v != "" {
+		return "key:" + v
 	}
 	auth := h("authorization")
 	if v, ok := bearer(auth); ok && strings.HasPrefix(v, staticBearer) && !strings.HasPrefix(v, rotatingBearer) {
@@ -38,6 +46,19 @@ func tenant(h Headers, s *Settings) string {
 		return "sigv4:" + v
 	}
 	return "default"
+}
+
+// queryKey is the API key in the query of a path of Gemini's, which takes it there too.
+func queryKey(path string) string {
+	route, query, ok := strings.Cut(path, "?")
+	if !ok || pathOf(route).Format != transcript.Gemini {
+		return ""
+	}
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return ""
+	}
+	return values.Get("key")
 }
 
 func bearer(auth string) (token string, ok bool) {

@@ -26,7 +26,7 @@ func TestSessionVectors(t *testing.T) {
 				defer ix.Release()
 				id := identity.Of(headers{}.get, &identity.Settings{}).Session
 				if id == "" {
-					id = identity.FromUserID(ix.UserID)
+					id = identity.FromBody(ix.UserID, "", "")
 				}
 				named = append(named, id)
 			}

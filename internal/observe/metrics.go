@@ -33,7 +33,7 @@ type Metrics struct {
 
 	routes bound
 
-	requests, gates, passed               *prometheus.CounterVec
+	requests, gates, passed, encoded      *prometheus.CounterVec
 	inbound, outbound                     *prometheus.CounterVec
 	removed, replayed, shadowed, reused   *prometheus.CounterVec
 	moves, breakpoints, prefixes, latches *prometheus.CounterVec
@@ -123,6 +123,9 @@ func (m *Metrics) Ended(lived time.Duration, code codes.Code) {
 // is not tidemark's (package identity), or why its body could not be had (package extproc).
 func (m *Metrics) Passed(reason string) { m.passed.WithLabelValues(reason).Inc() }
 
+// Decoded counts a request whose body came in a content coding and was read. coding is a word of package coding.
+func (m *Metrics) Decoded(coding string) { m.encoded.WithLabelValues(coding).Inc() }
+
 // ConfigLoaded counts an attempt to load the server's config, with its hash if it could be used.
 func (m *Metrics) ConfigLoaded(hash string, err error, now time.Time) {
 	if err != nil {
@@ -183,6 +186,7 @@ func (r registerer) requests(m *Metrics) {
 	m.requests = r.counterVec("requests_total", "Request bodies by what became of them; error: original sent where a decision may be in force.", "route", "format", "mode", "outcome")
 	m.gates = r.counterVec("gates_total", "Named reasons why nothing was done, by result (filter set) or by request (filter empty).", "filter", "gate")
 	m.passed = r.counterVec("passed_total", "Requests that were forwarded without asking the engine.", "reason")
+	m.encoded = r.counterVec("encoded_requests_total", "Requests whose body came in a content coding and was read.", "coding")
 	m.inbound = r.counterVec("inbound_bytes_total", "Size of request bodies as clients sent them.", "route", "format")
 	m.outbound = r.counterVec("outbound_bytes_total", "Size of request bodies as they were forwarded.", "route", "format")
 	m.removed = r.counterVec("removed_tokens_total", "Tokens left out, net of markers, counted once at first removal.", "route", "filter", "basis")

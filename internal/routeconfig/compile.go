@@ -37,7 +37,11 @@ func (r *Resolver) compile(raw map[string]any) (*Route, Problems) {
 	certain := len(problems) == 0 && len(listed) == 0
 	chain, components, built := r.build(names, merged["components"], certain)
 	settings, identified := identitySettings(&keys, merged)
-	problems = slices.Concat(problems, decoded, listed, built, identified, keys.validate()).unique()
+	roles, unmatched := keys.roles()
+	if slices.ContainsFunc(decoded, func(p *Problem) bool { return len(p.Path) > 0 && p.Path[0] == "tools" }) {
+		unmatched = nil // what could not be read has no name
+	}
+	problems = slices.Concat(problems, decoded, listed, built, identified, unmatched, keys.validate()).unique()
 	if name == "" {
 		name = cmp.Or(strings.Join(names, "+"), noFilters)
 	}
@@ -52,6 +56,7 @@ func (r *Resolver) compile(raw map[string]any) (*Route, Problems) {
 	route.Effective["pipeline"], route.Effective["components"] = names, components
 	route.Config.Filters, route.Config.Hash = chain, hash(route.Effective)
 	route.Config.Levers, route.Config.Moves, route.Config.Diagnostics = keys.levers(), keys.moves(), keys.Diagnostics
+	route.Config.Roles = roles
 	return route, nil
 }
 
@@ -192,7 +197,9 @@ func valueProblem(err error, config any) *Problem {
 }
 
 func identitySettings(keys *Keys, merged map[string]any) (s identity.Settings, problems Problems) {
-	s = identity.Settings{Tenant: keys.Tenant.Name, TenantHeader: strings.ToLower(keys.Tenant.Header), Resigned: keys.Resigned}
+	s = identity.Settings{
+		Tenant: keys.Tenant.Name, TenantHeader: strings.ToLower(keys.Tenant.Header), Resigned: keys.Resigned, Anonymous: keys.Anonymous == AnonymousPrefix,
+	}
 	if _, ok := merged["tenant"].(map[string]any); ok && !httpguts.ValidHeaderFieldName(s.TenantHeader) {
 		s.TenantHeader = ""
 		problems = append(problems, &Problem{Path: []string{"tenant", "header"}, Text: "must be the name of a header"})

@@ -13,6 +13,7 @@ import (
 	"github.com/go-viper/mapstructure/v2"
 
 	"github.com/tidemark-dev/tidemark/pipeline"
+	"github.com/tidemark-dev/tidemark/pipeline/transcript"
 )
 
 // Decode fills the struct that into points to, by its tags "config", strictly: an unknown key and a value of a wrong type
@@ -81,12 +82,16 @@ func convert(from, to reflect.Type, v any) (any, error) {
 		return mode(v)
 	case reflect.TypeFor[Binding]():
 		return binding(v)
+	case reflect.TypeFor[Anonymous]():
+		return anonymous(v)
 	case reflect.TypeFor[Tenant]():
 		return tenant(v)
 	case reflect.TypeFor[pipeline.TTL]():
 		return ttl(v)
 	case reflect.TypeFor[Horizon]():
 		return horizon(v)
+	case reflect.TypeFor[transcript.ToolRole]():
+		return role(v)
 	case reflect.TypeFor[Switch]():
 		return toggle(v)
 	}
@@ -124,6 +129,13 @@ func ttl(v any) (any, error) {
 	return nil, unknownWord(v, ttlNames)
 }
 
+func role(v any) (any, error) {
+	if i := slices.Index(roleNames, word(v)); i >= 0 {
+		return transcript.ToolRole(i), nil //nolint:gosec // an index of eight names
+	}
+	return nil, unknownWord(v, roleNames)
+}
+
 func horizon(v any) (any, error) {
 	if v == horizonCalls {
 		return Horizon(0), nil
@@ -152,6 +164,14 @@ func binding(v any) (any, error) {
 		return b, nil
 	}
 	return nil, unknownWord(v, []string{string(BindingModel), string(BindingLegacy)})
+}
+
+func anonymous(v any) (any, error) {
+	switch a := Anonymous(word(v)); a {
+	case AnonymousOff, AnonymousPrefix:
+		return a, nil
+	}
+	return nil, unknownWord(v, []string{string(AnonymousOff), string(AnonymousPrefix)})
 }
 
 func tenant(v any) (any, error) {

@@ -7,6 +7,7 @@ import (
 	"github.com/tidemark-dev/tidemark/filters"
 	"github.com/tidemark-dev/tidemark/internal/identity"
 	"github.com/tidemark-dev/tidemark/pipeline"
+	"github.com/tidemark-dev/tidemark/pipeline/transcript"
 )
 
 // Filter is what config needs to know of a filter. It has the shape of filters/all.Spec.
@@ -27,6 +28,8 @@ type Keys struct {
 	Tenant         Tenant         `config:"tenant" doc:"name of the tenant, or {header: name} of a header that the gateway sets; none: by the credential"`
 	Resigned       bool           `config:"resigned" doc:"the gateway signs requests again, so bodies that the client signed may change"`
 	SessionHeaders []string       `config:"session_headers" doc:"headers that may name the session, in order"`
+	Tools          []Tool         `config:"tools" doc:"what tools do that the built-in table does not know, or knows otherwise (docs/tools.md): name, role, path, from, to, command; the first that matches counts"`
+	Anonymous      Anonymous      `config:"anonymous" doc:"what becomes of requests whose session nobody names: off (they pass untouched) or prefix (tenant and first two messages tell it for an hour, and what is left out cannot be restored)"`
 
 	TTL         pipeline.TTL `config:"ttl" doc:"lifetime that breakpoints ask for: keep (as the client asks), 1h, auto (5 minutes, lifted to 1h where ttl_regret allows) or lift (auto, also where the client asks for 1h)"`
 	TTLRegret   float64      `config:"ttl_regret" doc:"premium for lifts that a branch may have open, as a share of its bill at 5 minutes"`
@@ -46,7 +49,7 @@ type Keys struct {
 // DefaultKeys are the values of keys that a route does not set.
 func DefaultKeys() Keys {
 	return Keys{
-		Binding: BindingModel, SessionHeaders: identity.DefaultSessionHeaders(),
+		Binding: BindingModel, Anonymous: AnonymousOff, SessionHeaders: identity.DefaultSessionHeaders(),
 		TTLRegret:   0.01, // on recorded sessions lifts saved less with 5 %, and with 1 % none lost more than that
 		MinGainFrac: 0.05, Budget: 3, Spacing: 8,
 		RawGuard: true, Brake: true,
@@ -104,16 +107,64 @@ const (
 	BindingLegacy Binding = "legacy"
 )
 
+// Anonymous says what becomes of requests whose session nobody names.
+type Anonymous string
+
+// Ways with requests that name no session.
+const (
+	AnonymousOff    Anonymous = "off"
+	AnonymousPrefix Anonymous = "prefix"
+)
+
 // Tenant says where the tenant's name comes from; both fields are never set.
 type Tenant struct {
 	Name   string
 	Header string `config:"header"`
 }
 
-// modeNames are the words of pipeline.Mode in its order, ttlNames those of pipeline.TTL.
+// Tool says what a tool does.
+type Tool struct {
+	Name    string              `config:"name" doc:"name of the tool; * and ? match as in file names, case does not matter"`
+	Role    transcript.ToolRole `config:"role" doc:"read, edit, write, shell, search, list, browser or other"`
+	Path    string              `config:"path" doc:"argument that names the file, or a list of files; else those that clients use"`
+	From    string              `config:"from" doc:"argument of a read that says where it begins; else those that clients use"`
+	To      string              `config:"to" doc:"argument of a read that says where it ends, or how much it reads; else those that clients use"`
+	Command string              `config:"command" doc:"argument of a shell that holds the command; else those that clients use"`
+}
+
+// roles is the table of tools, nil if the route says nothing of them.
+func (k *Keys) roles() (*transcript.RoleTable, Problems) {
+	if len(k.Tools) == 0 {
+		return nil, nil
+	}
+	rules := make([]transcript.RoleRule, len(k.Tools))
+	var problems Problems
+	for i, t := range k.Tools {
+		rules[i] = transcript.RoleRule(t)
+		if _, err := transcript.NewRoleTable(rules[i : i+1]); err != nil {
+			problems = append(problems, &Problem{
+				Path: []string{"tools", fmt.Sprintf("[%d]", i), "name"}, Text: fmt.Sprintf("%.40q is no pattern of names", t.Name),
+			})
+		}
+	}
+	if problems != nil {
+		return nil, problems
+	}
+	table, err := transcript.NewRoleTable(rules)
+	if err != nil {
+		return nil, Problems{{Path: []string{"tools"}, Text: err.Error()}}
+	}
+	return table, nil
+}
+
+// modeNames are the words of pipeline.Mode in its order, roleNames those of transcript.ToolRole, ttlNames those of pipeline.TTL.
 var (
 	modeNames = []string{pipeline.Active.String(), pipeline.Shadow.String(), pipeline.Off.String()}
-	ttlNames  = []string{pipeline.KeepTTL.String(), pipeline.HourTTL.String(), pipeline.AutoTTL.String(), pipeline.LiftTTL.String()}
+	roleNames = []string{
+		transcript.OtherTool.String(), transcript.Read.String(), transcript.Edit.String(), transcript.Write.String(),
+		transcript.Shell.String(), transcript.Search.String(), transcript.List.String(), transcript.Browser.String(),
+	}
+	ttlNames = []string{pipeline.KeepTTL.String(), pipeline.HourTTL.String(), pipeline.AutoTTL.String(), pipeline.LiftTTL.String()}
 )
 
 // ParseMode reads a mode by its word.

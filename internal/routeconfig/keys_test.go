@@ -13,6 +13,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/internal/routeconfig"
 	"github.com/tidemark-dev/tidemark/pipeline"
+	"github.com/tidemark-dev/tidemark/pipeline/transcript"
 )
 
 func TestLeversAndMoves(t *testing.T) {
@@ -257,6 +258,54 @@ func TestKeysWithinAKey(t *testing.T) {
 	} {
 		if _, ps := of(in); len(ps) != 1 || ps[0].String() != want {
 			t.Errorf("%s: %v, want %s", in, ps, want)
+		}
+	}
+}
+
+// What a route says of tools reaches the engine as a table; every element is read as strictly as the other keys.
+func TestTools(t *testing.T) {
+	r, _ := resolver(t)
+	route, ps := r.CheckJSON(`{"pipeline": ["readlifecycle"], "tools": [{"name": "kb_*", "role": "read", "path": "uri", "from": "first", "to": "count"},
+		{"name": "run", "role": "shell", "command": "script"}, {"name": "x"}]}`)
+	if len(ps) > 0 {
+		t.Fatal(ps.Err())
+	}
+	e := transcript.Explain(route.Config.Roles, transcript.Chat, "KB_get", `{"uri":"a","first":2}`, "", false)
+	if e.Facts.Role != transcript.Read || e.Facts.Path != "a" || e.Facts.Range.String() != "from 2" || e.Row != "rule kb_*" {
+		t.Errorf("%+v", e)
+	}
+	want := map[string]any{"name": "kb_*", "role": "read", "path": "uri", "from": "first", "to": "count", "command": ""}
+	list, _ := route.Effective["tools"].([]any)
+	if len(list) != 3 {
+		t.Fatal(list)
+	}
+	if d := cmp.Diff(want, list[0]); d != "" {
+		t.Error(d)
+	}
+	text, err := json.Marshal(route.Effective)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, ps := r.CheckJSON(string(text)); len(ps) > 0 || again.Config.Hash != route.Config.Hash {
+		t.Errorf("%v: %s", ps.Err(), cmp.Diff(route.Effective, again.Effective))
+	}
+	if none, _ := r.CheckJSON(`{"pipeline": ["readlifecycle"]}`); none.Config.Roles != nil || none.Config.Hash == route.Config.Hash {
+		t.Errorf("%+v", none.Config)
+	}
+	const words = "other, read, edit, write, shell, search, list, browser"
+	for in, want := range map[string]string{
+		`[{"name": "a", "role": "reader"}]`:         `tools[0].role: "reader" is not one of the known words; accepted: ` + words,
+		`[{"name": "a", "role": 1}]`:                `tools[0].role: "1" is not one of the known words; accepted: ` + words,
+		`[{"name": "a"}, {"name": "a", "args": 1}]`: `tools[1].args: unknown key; accepted: name, role, path, from, to, command`,
+		`[{"name": "a", "path": ["b"]}]`:            `tools[0].path: must be a string, not a list`,
+		`[{"role": "read"}]`:                        `tools[0].name: "" is no pattern of names`,
+		`[{"name": "a["}, {"name": "b"}]`:           `tools[0].name: "a[" is no pattern of names`,
+		`{"name": "a"}`:                             `tools: must be a list`,
+		`["a"]`:                                     `tools[0]: must be a mapping`,
+	} {
+		route, ps := r.CheckJSON(`{"pipeline": [], "tools": ` + in + `}`)
+		if got := fmt.Sprint(ps.Err()); got != want || !route.Config.Bad || route.Config.Roles != nil {
+			t.Errorf("%s\n got %s\nwant %s", in, got, want)
 		}
 	}
 }

@@ -137,6 +137,7 @@ func TestPresetsKeepTheOperatorsKeys(t *testing.T) {
 	for _, base := range []map[string]any{{}, {"pipeline": "observe"}, {"pipeline": []any{}, "ttl": "1h"}} {
 		operator := map[string]any{
 			"tenant": map[string]any{"header": "X-Team"}, "session_headers": []any{"X-Conv"}, "mode": "shadow", "binding": "legacy", "resigned": true,
+			"anonymous": "prefix",
 		}
 		maps.Copy(operator, base)
 		r, problems := routeconfig.New(routeconfig.Options{
@@ -145,7 +146,7 @@ func TestPresetsKeepTheOperatorsKeys(t *testing.T) {
 		if len(problems) > 0 {
 			t.Fatal(problems)
 		}
-		want := identity.Settings{TenantHeader: "x-team", SessionHeaders: []string{"x-conv"}, Resigned: true}
+		want := identity.Settings{TenantHeader: "x-team", SessionHeaders: []string{"x-conv"}, Anonymous: true, Resigned: true}
 		for _, p := range routeconfig.Presets() {
 			if p.Name == "deep" {
 				continue
@@ -178,6 +179,8 @@ func TestIdentitySettings(t *testing.T) {
 		`{"pipeline": [], "tenant": "a", "resigned": true}`:               {Tenant: "a", Resigned: true, SessionHeaders: identity.DefaultSessionHeaders()},
 		`{"pipeline": [], "tenant": {"header": "X-Tenant"}}`:              {TenantHeader: "x-tenant", SessionHeaders: identity.DefaultSessionHeaders()},
 		`{"pipeline": "coding", "session_headers": []}`:                   {Tenant: "acme", SessionHeaders: []string{}},
+		`{"pipeline": [], "anonymous": "prefix"}`:                         {Anonymous: true, SessionHeaders: identity.DefaultSessionHeaders()},
+		`{"pipeline": [], "anonymous": false}`:                            {SessionHeaders: identity.DefaultSessionHeaders()},
 		`{"pipeline": ["nope"], "tenant": "a", "session_headers": ["b"]}`: {Tenant: "a", SessionHeaders: []string{"b"}}, // bad, and yet legible
 	} {
 		if diff := cmp.Diff(want, r.Resolve("route", routeconfig.Sources{JSON: text}).Identity); diff != "" {
@@ -187,7 +190,7 @@ func TestIdentitySettings(t *testing.T) {
 }
 
 // keys are those that a route config accepts besides its filters'.
-const keys = "pipeline, components, mode, binding, tenant, resigned, session_headers, ttl, ttl_regret, place, warm, min_gain_frac, rewrite_budget, " +
+const keys = "pipeline, components, mode, binding, tenant, resigned, session_headers, tools, anonymous, ttl, ttl_regret, place, warm, min_gain_frac, rewrite_budget, " +
 	"min_turns_between_moves, horizon, raw_guard, beyond_window, brake, diagnostics"
 
 // presetNames are the names that a resolver lists of presets, the default left out.
@@ -225,6 +228,8 @@ func TestProblemsNameKeyPlaceAndAccepted(t *testing.T) {
 		`{"mode": "actve"}`:                                                    `mode: "actve" is not one of the known words; accepted: active, shadow, off`,
 		`{"mode": true}`:                                                       `mode: "on" is not one of the known words; accepted: active, shadow, off`,
 		`{"binding": "strict"}`:                                                `binding: "strict" is not one of the known words; accepted: model, legacy`,
+		`{"anonymous": "session"}`:                                             `anonymous: "session" is not one of the known words; accepted: off, prefix`,
+		`{"anonymous": true}`:                                                  `anonymous: "on" is not one of the known words; accepted: off, prefix`,
 		`{"tenant": 17}`:                                                       `tenant: must be a name (quoted if it looks like a number) or {header: name}`,
 		`{"tenant": {"heder": "x-tenant"}}`:                                    `tenant.heder: unknown key; accepted: header | tenant.header: must be the name of a header`,
 		`{"tenant": {"header": 5}}`:                                            `tenant.header: must be a string, not a number`,

@@ -187,7 +187,7 @@ func presets() string {
 Written from the code. A preset is a pipeline that every server has without config: a route takes it by its name (` + "`pipeline: lossless`, or" + `
 ` + "`x-tidemark-pipeline: lossless`" + `) and may lay keys over it. An entry of the server's ` + "`pipelines`" + ` of the same name takes its place. ` + "`pipeline: default`" + `
 means the server's own ` + "`default`" + `, which is the preset of that name where the server's config says nothing else.
-Whatever preset a route names, what the server's ` + "`default`" + ` says of ` + "`tenant`, `session_headers`, `resigned`, `binding` and `mode`" + ` counts unless the route
+Whatever preset a route names, what the server's ` + "`default`" + ` says of ` + "`tenant`, `session_headers`, `anonymous`, `resigned`, `binding` and `mode`" + ` counts unless the route
 says otherwise; a pipeline of the server's own ` + "`pipelines`" + ` stands alone.
 
 The figures are modelled: recorded sessions of a coding agent (202 with timestamps and the provider's own usage) played against a model of Anthropic's

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/tidemark-dev/tidemark/internal/simprovider/simkit"
 )
 
 // block is one unit of the value sequence tools → system → messages: a tool, a system text or a content block.
@@ -89,21 +91,21 @@ var others = []string{
 type lead struct{ ordered, sorted []byte }
 
 func leadOf(role string, shell *node) lead {
-	return lead{shell.encode(appendText(nil, role), false), shell.encode(appendText(nil, role), true)}
+	return lead{shell.Encode(simkit.AppendText(nil, role), false), shell.Encode(simkit.AppendText(nil, role), true)}
 }
 
 // newBlock reads a block; path is where it stands in its message, tag what the provider calls its kind in error paths.
 func newBlock(n *node, who lead, path, tag string) (*block, *flaw) {
 	b := &block{kind: "tool"}
-	if kind, ok := n.str("type"); ok {
+	if kind, ok := n.Str("type"); ok {
 		b.kind = kind
 	}
-	bare := n.bare()
-	b.value = sum(bare.encode(slices.Clone(who.ordered), false))
-	b.meaning = sum(bare.encode(slices.Clone(who.sorted), true))
-	b.chars = bare.chars()
-	bare.each(b.collect)
-	mk, f := newMark(n.get("cache_control"), path, tag)
+	plain := bare(n)
+	b.value = simkit.Sum(plain.Encode(slices.Clone(who.ordered), false))
+	b.meaning = simkit.Sum(plain.Encode(slices.Clone(who.sorted), true))
+	b.chars = chars(plain)
+	plain.Each(b.collect)
+	mk, f := newMark(n.Get("cache_control"), path, tag)
 	if f != nil {
 		return nil, f
 	}
@@ -112,15 +114,15 @@ func newBlock(n *node, who lead, path, tag string) (*block, *flaw) {
 }
 
 func (b *block) collect(n *node) {
-	if n.kind == 's' {
-		b.texts = append(b.texts, n.text)
+	if n.Kind == 's' {
+		b.texts = append(b.texts, n.Text)
 		return
 	}
-	switch kind, _ := n.str("type"); kind {
+	switch kind, _ := n.Str("type"); kind {
 	case "image":
 		b.image = b.image || b.kind != "tool_use"
 	case "tool_reference":
-		if name, ok := n.str("tool_name"); ok && b.kind != "tool_use" {
+		if name, ok := n.Str("tool_name"); ok && b.kind != "tool_use" {
 			b.refs = append(b.refs, name)
 		}
 	}
@@ -128,10 +130,10 @@ func (b *block) collect(n *node) {
 
 // newContent reads a content block of a message.
 func newContent(n *node, who lead, path string) (*block, *flaw) {
-	if n.kind != '{' {
+	if n.Kind != '{' {
 		return nil, flawed(path, notObject)
 	}
-	kind, ok := n.str("type")
+	kind, ok := n.Str("type")
 	if !ok {
 		return nil, flawed(path+".type", required)
 	}
@@ -145,7 +147,7 @@ func newContent(n *node, who lead, path string) (*block, *flaw) {
 			return nil, f
 		}
 	}
-	if (kind == "thinking" || kind == "redacted_thinking") && n.get("cache_control") != nil {
+	if (kind == "thinking" || kind == "redacted_thinking") && n.Get("cache_control") != nil {
 		return nil, flawed(path+".cache_control", extra)
 	}
 	b, f := newBlock(n, who, strings.TrimSuffix(path, "."+kind), "."+kind)
@@ -156,36 +158,36 @@ func newContent(n *node, who lead, path string) (*block, *flaw) {
 	case "text":
 		b.text(n)
 	case "tool_use":
-		b.id, _ = n.str("id")
+		b.id, _ = n.Str("id")
 	case "tool_result":
-		b.id, _ = n.str("tool_use_id")
-		f = b.result(n.get("content"), path)
+		b.id, _ = n.Str("tool_use_id")
+		f = b.result(n.Get("content"), path)
 	case "thinking":
-		b.signature, _ = n.str("signature")
-		b.thought = sum(n.without("signature").encode(nil, true))
+		b.signature, _ = n.Str("signature")
+		b.thought = simkit.Sum(n.Without("signature").Encode(nil, true))
 	case "redacted_thinking":
-		b.signature, _ = n.str("data")
+		b.signature, _ = n.Str("data")
 	}
 	return b, f
 }
 
 func requires(n *node, path, name string, kind byte) *flaw {
-	value := n.get(name)
+	value := n.Get(name)
 	switch {
 	case value == nil:
 		return flawed(path+"."+name, required)
-	case value.kind != kind && kind == 's':
+	case value.Kind != kind && kind == 's':
 		return flawed(path+"."+name, notString)
-	case value.kind != kind && kind == '[':
+	case value.Kind != kind && kind == '[':
 		return flawed(path+"."+name, notList)
-	case value.kind != kind:
+	case value.Kind != kind:
 		return flawed(path+"."+name, notObject)
 	}
 	return nil
 }
 
 func (b *block) text(n *node) {
-	text, _ := n.str("text")
+	text, _ := n.Str("text")
 	b.empty = text == ""
 	b.trails = strings.TrimRight(text, " \t\r\n") != text
 	b.space = !b.empty && strings.TrimSpace(text) == ""
@@ -193,15 +195,15 @@ func (b *block) text(n *node) {
 
 // result reads the content of a tool_result: a string, or a list of blocks.
 func (b *block) result(content *node, path string) *flaw {
-	if content == nil || content.kind == 's' {
+	if content == nil || content.Kind == 's' {
 		return nil
 	}
-	if content.kind != '[' {
+	if content.Kind != '[' {
 		return flawed(path+".content", notList)
 	}
-	for i, n := range content.kids {
+	for i, n := range content.Kids {
 		at := fmt.Sprintf("%s.content.%d", path, i)
-		kind, ok := n.str("type")
+		kind, ok := n.Str("type")
 		if !ok {
 			return flawed(at+".type", required)
 		}
@@ -209,10 +211,10 @@ func (b *block) result(content *node, path string) *flaw {
 			if f := requires(n, at+".text", "text", 's'); f != nil {
 				return f
 			}
-			text, _ := n.str("text")
+			text, _ := n.Str("text")
 			b.hollow = b.hollow || text == ""
 		}
-		mk, f := newMark(n.get("cache_control"), at, "."+kind)
+		mk, f := newMark(n.Get("cache_control"), at, "."+kind)
 		if f != nil {
 			return f
 		}
@@ -225,17 +227,17 @@ func (b *block) result(content *node, path string) *flaw {
 
 // newMark reads a cache_control; nil and null are none.
 func newMark(n *node, path, tag string) (*mark, *flaw) {
-	if n == nil || n.is("null") {
+	if n == nil || n.Is("null") {
 		return nil, nil
 	}
 	at := path + tag + ".cache_control"
 	if path == "" && tag == "" {
 		at = "cache_control"
 	}
-	if n.kind != '{' {
+	if n.Kind != '{' {
 		return nil, flawed(at, notObject)
 	}
-	kind, ok := n.str("type")
+	kind, ok := n.Str("type")
 	if !ok {
 		return nil, flawed(at, "Unable to extract tag using discriminator 'type'")
 	}
@@ -243,16 +245,16 @@ func newMark(n *node, path, tag string) (*mark, *flaw) {
 		return nil, flawed(at, "Input tag '%s' found using 'type' does not match any of the expected tags: 'ephemeral'", kind)
 	}
 	m := &mark{path: path, tag: tag, ttl: short}
-	for i, name := range n.names {
+	for i, name := range n.Names {
 		switch name {
 		case "type":
 		case "scope":
 			m.scope = true
 		case "ttl":
-			switch ttl := n.kids[i]; {
-			case ttl.kind == 's' && ttl.text == "1h":
+			switch ttl := n.Kids[i]; {
+			case ttl.Kind == 's' && ttl.Text == "1h":
 				m.ttl = long
-			case ttl.kind != 's' || ttl.text != "5m":
+			case ttl.Kind != 's' || ttl.Text != "5m":
 				return nil, flawed(at+".ephemeral.ttl", "Input should be '5m' or '1h'")
 			}
 		default:

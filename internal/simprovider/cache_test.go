@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tidemark-dev/tidemark/internal/simprovider/simkit"
 )
 
 // usage checks what a request was billed.
@@ -90,7 +92,7 @@ func TestToolRuns(t *testing.T) {
 
 // TestLifetime: an entry lives through its ttl, counted from the start of the request that wrote or last read it.
 func TestLifetime(t *testing.T) {
-	slow := http.Header{headerDelay: {"4s"}}
+	slow := http.Header{simkit.HeaderDelay: {"4s"}}
 	for marker, ttl := range map[string]time.Duration{mark5m: short, mark1h: long} {
 		body := conv(modern, "", user(sized("a", 1100, marker)))
 		for after, read := range map[time.Duration]int{ttl: 1100, ttl + 1: 0} {
@@ -152,15 +154,15 @@ func TestReadiness(t *testing.T) {
 func testReadiness(t *testing.T, s *Sim) {
 	t.Helper()
 	body := conv(modern, "", user(sized("a", 1100, mark5m)))
-	usage(t, must(t, s, body, http.Header{headerDelay: {"2s"}}, start), 0, 1100, 0, 0)
+	usage(t, must(t, s, body, http.Header{simkit.HeaderDelay: {"2s"}}, start), 0, 1100, 0, 0)
 	if !s.Holds(strings.Split(sized("a", 1100), `"`)[7], start) {
 		t.Error("the entry is there while it cannot be read")
 	}
 	// A second request that comes too early pays too, and its answer begins later.
-	usage(t, must(t, s, body, http.Header{headerDelay: {"3s"}}, start.Add(time.Second)), 0, 1100, 0, 0)
+	usage(t, must(t, s, body, http.Header{simkit.HeaderDelay: {"3s"}}, start.Add(time.Second)), 0, 1100, 0, 0)
 	usage(t, must(t, s, body, nil, start.Add(2*time.Second-1)), 0, 1100, 0, 0) // this answer begins at once
 	usage(t, must(t, s, body, nil, start.Add(2*time.Second-1)), 1100, 0, 0, 0)
-	if res := s.Call(body, http.Header{headerDelay: {"1h"}}, start); res.First != start.Add(maxDelay) {
+	if res := s.Call(body, http.Header{simkit.HeaderDelay: {"1h"}}, start); res.First != start.Add(simkit.MaxDelay) {
 		t.Errorf("first byte at %v", res.First)
 	}
 }
@@ -224,7 +226,7 @@ func TestNoLift(t *testing.T) {
 	// In flight and before the hit, where an entry is made free of charge, it does not work either.
 	s = New(Options{Policy: Policy{NoLift: true}})
 	must(t, s, base, nil, start)
-	must(t, s, conv(modern, "", user(a, sized("b", 100, mark5m))), http.Header{headerDelay: {"2s"}}, start)
+	must(t, s, conv(modern, "", user(a, sized("b", 100, mark5m))), http.Header{simkit.HeaderDelay: {"2s"}}, start)
 	usage(t, must(t, s, lifted, nil, start.Add(time.Second)), 1100, 0, 100, 0)
 	before := conv(modern, "", user(sized("d", 1100, mark1h), sized("b", 100, mark1h)))
 	must(t, s, conv(modern, "", user(sized("d", 1100), sized("b", 100, mark5m))), nil, start)
@@ -433,7 +435,7 @@ func TestFailuresTouchNoCache(t *testing.T) {
 	body := conv(modern, "", user(sized("a", 1100, mark5m)))
 	must(t, s, body, nil, start)
 	for _, status := range []string{"400", "401", "403", "404", "413", "429", "500", "504", "529"} {
-		res := s.Call(body, http.Header{headerStatus: {status}}, start.Add(4*time.Minute))
+		res := s.Call(body, http.Header{simkit.HeaderStatus: {status}}, start.Add(4*time.Minute))
 		if strconv.Itoa(res.Status) != status || res.Err == nil || res.Usage != (Usage{}) {
 			t.Errorf("x-sim-status %s: %+v", status, res)
 		}
@@ -441,7 +443,7 @@ func TestFailuresTouchNoCache(t *testing.T) {
 	if s.Cached(body, start.Add(short+1)) != 0 {
 		t.Error("a failed request renewed an entry")
 	}
-	if res := s.Call(body, http.Header{headerStatus: {"200"}}, start); res.Status != 400 {
+	if res := s.Call(body, http.Header{simkit.HeaderStatus: {"200"}}, start); res.Status != 400 {
 		t.Errorf("x-sim-status 200: %+v", res)
 	}
 }
@@ -500,7 +502,7 @@ func TestCost(t *testing.T) {
 func TestSweep(t *testing.T) {
 	w := &workspace{entries: map[digest]*entry{}, fresh: sweepAt}
 	for i := range sweepAt {
-		w.entries[sum(fmt.Append(nil, i))] = &entry{ttl: short, start: start}
+		w.entries[simkit.Sum(fmt.Append(nil, i))] = &entry{ttl: short, start: start}
 	}
 	one := &block{kind: "text", chars: 30}
 	w.call(&prompt{blocks: []*block{one}, prefix: []digest{{1}}, size: []int{9}, position: []int{0}, marks: []point{{0, short}}}, 1,

@@ -11,6 +11,8 @@ import (
 
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/tidemark-dev/tidemark/internal/simprovider/simkit"
 )
 
 // expand undoes a content coding as it reads.
@@ -79,7 +81,7 @@ func TestFlushedByEvent(t *testing.T) {
 				t.Errorf("%s: %d events after %d flushes: %s", coding, events, n, got)
 			}
 		}
-		out, f := newOutlet(sent, req)
+		out, f := simkit.NewOutlet(sent, req)
 		if f != nil {
 			t.Fatal(f)
 		}
@@ -102,22 +104,45 @@ func (w *watched) Flush() {
 	w.flushed(w.flushes)
 }
 
-// TestNegotiate: the coding with the highest weight, of several the first.
-func TestNegotiate(t *testing.T) {
-	for accept, want := range map[string]string{
-		"": "", "gzip": "gzip", "deflate": "", "gzip, deflate, br, zstd": "gzip", "br;q=0.5, gzip;q=0.4": "br", "zstd": "zstd",
-		"gzip;q=0": "", "*": "gzip", "*;q=0, BR ; q=0.1": "br", "identity, br;q=0.9": "", "identity;q=0.1,br": "br", "gzip;q=x": "",
-		"deflate,zstd;q=1.0,br": "zstd",
-	} {
-		if got := negotiate([]string{accept}); got != want {
-			t.Errorf("%q: %q, want %q", accept, got, want)
-		}
-	}
+// TestPieces: a number of bytes is wanted.
+func TestPieces(t *testing.T) {
 	s := serve(t, Options{})
 	for _, pieces := range []string{"0", "-1", "x"} {
 		res := s.do("POST", "/v1/messages", conv(modern, "", user(hi)), map[string]string{"x-sim-pieces": pieces})
 		if res.status != http.StatusBadRequest || !bytes.Contains(res.body, []byte("want a number of bytes")) {
 			t.Errorf("pieces of %s: %d %s", pieces, res.status, res.body)
+		}
+	}
+}
+
+// TestCompressedRequest: a body is read in every coding, and refused if it is not in the one that it names.
+func TestCompressedRequest(t *testing.T) {
+	body := conv(modern, "", user(sized("a", 1100, mark5m)))
+	var gz, br, zs bytes.Buffer
+	z, err := zstd.NewWriter(&zs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range []io.WriteCloser{gzip.NewWriter(&gz), brotli.NewWriter(&br), z} {
+		if _, err := w.Write(body); err != nil || w.Close() != nil {
+			t.Fatal(err)
+		}
+	}
+	for coding, sent := range map[string][]byte{"": body, "identity": body, "gzip": gz.Bytes(), "br": br.Bytes(), "zstd": zs.Bytes()} {
+		s := serve(t, Options{})
+		if res := s.do("POST", "/v1/messages", sent, map[string]string{"Content-Encoding": coding}); res.status != http.StatusOK {
+			t.Errorf("%q: status %d: %s", coding, res.status, res.body)
+		}
+		if got := s.sim.Requests()[0].Body; !bytes.Equal(got, body) {
+			t.Errorf("%q: read as %q", coding, got)
+		}
+		for _, wrong := range []string{"gzip", "br", "zstd", "deflate", "gzip, br"} {
+			if wrong == coding {
+				continue
+			}
+			if res := s.do("POST", "/v1/messages", sent, map[string]string{"Content-Encoding": wrong}); res.status != http.StatusBadRequest {
+				t.Errorf("%q named %q: status %d", coding, wrong, res.status)
+			}
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/tidemark-dev/tidemark/internal/simprovider/simkit"
 )
 
 // Limits on what diagnoses compare with. How long the provider keeps fingerprints is not documented; clients saw
@@ -57,7 +59,7 @@ type fingerprint struct {
 func fingerprintOf(r *request, p *prompt, u Usage, h http.Header) *fingerprint {
 	tail := slices.Concat(r.rest, r.tail)
 	return &fingerprint{
-		key: apiKey(h), model: r.model, head: sum(r.head), tail: sum(appendText(tail, strings.Join(betas(h), ","))),
+		key: apiKey(h), model: r.model, head: simkit.Sum(r.head), tail: simkit.Sum(simkit.AppendText(tail, strings.Join(betas(h), ","))),
 		tools: p.tools, system: p.system, values: p.values, size: p.size, cached: p.total() - u.Input,
 	}
 }
@@ -65,11 +67,11 @@ func fingerprintOf(r *request, p *prompt, u Usage, h http.Header) *fingerprint {
 // diagnose compares a request with the one whose answer it names, and keeps its fingerprint for the next. It compares what was
 // sent, whether or not the cache was hit. Nil is no difference: every block of the earlier prompt stands where it stood.
 func (s *Sim) diagnose(r *request, now *fingerprint, id string, at time.Time) *CacheMiss {
-	defer s.prints.put(id, now, len(now.values)+1, at.Add(fingerprintLife))
+	defer s.prints.Put(id, now, len(now.values)+1, at.Add(fingerprintLife))
 	if r.diagnose.previous == "" {
 		return nil
 	}
-	old, found := s.prints.get(r.diagnose.previous, at)
+	old, found := s.prints.Get(r.diagnose.previous, at)
 	if !found || old.key != now.key {
 		return &CacheMiss{Reason: PreviousMessageNotFound}
 	}
@@ -115,21 +117,21 @@ type diagnosis struct {
 // readDiagnostics reads the member diagnostics. It needs no beta any more.
 func (r *request) readDiagnostics(b *body) *Error {
 	n := b.values["diagnostics"]
-	if n == nil || n.is("null") {
+	if n == nil || n.Is("null") {
 		return nil
 	}
-	if n.kind != '{' {
+	if n.Kind != '{' {
 		return refuse("diagnostics: %s", notObject)
 	}
-	for i, name := range n.names {
-		switch id := n.kids[i]; {
+	for i, name := range n.Names {
+		switch id := n.Kids[i]; {
 		case name != "previous_message_id":
 			return refuse("diagnostics.%s: %s", name, extra)
-		case id.is("null"):
-		case id.kind != 's':
+		case id.Is("null"):
+		case id.Kind != 's':
 			return refuse("diagnostics.previous_message_id: %s", notString)
 		default:
-			r.diagnose.previous = id.text
+			r.diagnose.previous = id.Text
 		}
 	}
 	r.diagnose.wanted = true

@@ -182,25 +182,3 @@ func TestDiagnosticsAgainstCache(t *testing.T) {
 		}
 	})
 }
-
-// TestShelf: the oldest go first, the newest stays; what is kept is found until its time is over.
-func TestShelf(t *testing.T) {
-	s := newShelf[int](10)
-	for i := range 8 {
-		s.put(fmt.Sprint(i), i, 3, start.Add(time.Duration(i)*time.Minute))
-	}
-	if len(s.values) != 3 || s.used != 9 || len(s.order) != 3 {
-		t.Errorf("%+v", s)
-	}
-	for id, want := range map[string]bool{"4": false, "5": true, "7": true} {
-		if v, ok := s.get(id, start.Add(5*time.Minute)); ok != want || ok && fmt.Sprint(v) != id {
-			t.Errorf("%s: %v %v", id, v, ok)
-		}
-	}
-	if _, ok := s.get("5", start.Add(5*time.Minute+1)); ok {
-		t.Error("5 is found when its time is over")
-	}
-	if s.put("9", 9, 99, start); len(s.values) != 1 || s.values["9"].value != 9 {
-		t.Errorf("%+v", s)
-	}
-}

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/tidemark-dev/tidemark/internal/simprovider/simkit"
 )
 
 // FuzzBody: no body makes the simulator panic; invalid JSON is refused as such and valid JSON never is, except for what the
@@ -22,7 +24,7 @@ func FuzzBody(f *testing.F) {
 		refused := res.Err != nil && strings.HasPrefix(res.Err.Message, "The request body is not valid JSON: ")
 		if valid := json.Valid(body); !valid && (!refused || res.Status != 400) {
 			t.Errorf("invalid JSON: %d %v", res.Status, res.Err)
-		} else if valid && refused && strings.HasSuffix(res.Err.Message, errSyntax.Error()) {
+		} else if valid && refused && strings.HasSuffix(res.Err.Message, simkit.ErrSyntax.Error()) {
 			t.Errorf("valid JSON: %v", res.Err)
 		}
 		if res.Err != nil {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tidemark-dev/tidemark/internal/simprovider/simkit"
 )
 
 // start is when tests begin.
@@ -78,7 +80,7 @@ func blocks(res Result) []string {
 }
 
 func answer(blocks ...string) http.Header {
-	return http.Header{headerReply: {"[" + strings.Join(blocks, ",") + "]"}}
+	return http.Header{simkit.HeaderReply: {"[" + strings.Join(blocks, ",") + "]"}}
 }
 
 func signature(tb testing.TB, block string) string {

@@ -1,12 +1,11 @@
 package simprovider
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
-	"time"
+
+	"github.com/tidemark-dev/tidemark/internal/simprovider/simkit"
 )
 
 // ServeHTTP is the provider's API, and /sim/ to look at the simulator and to reset it.
@@ -17,7 +16,7 @@ func (s *Sim) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	case "GET /v1/models":
 		s.models(w)
 	case "GET /api/hello", "HEAD /api/hello":
-		writeJSON(w, http.StatusOK, map[string]string{"message": "hello"})
+		simkit.WriteJSON(w, http.StatusOK, map[string]string{"message": "hello"})
 	case "GET /sim/requests":
 		s.listRequests(w, req)
 	case "POST /sim/reset":
@@ -29,24 +28,24 @@ func (s *Sim) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 }
 
 func (s *Sim) post(bare http.ResponseWriter, req *http.Request) {
-	w, f := newOutlet(bare, req)
-	if f != nil {
-		writeError(bare, f, "")
+	w, err := simkit.NewOutlet(bare, req)
+	if err != nil {
+		writeError(bare, refuse("%v", err), "")
 		return
 	}
 	defer func() { _ = w.Close() }() // a client that went away is its own affair
-	at, err := s.timeOf(req)
+	at, err := simkit.Time(req.Header, s.opts.Now)
 	if err != nil {
-		writeError(w, refuse("%s: %v", headerNow, err), "")
+		writeError(w, refuse("%s: %v", simkit.HeaderNow, err), "")
 		return
 	}
-	body, err := io.ReadAll(io.LimitReader(req.Body, maxBody+1))
+	body, header, err := readBody(req)
 	if err != nil {
 		writeError(w, refuse("could not read the request body"), "")
 		return
 	}
-	res := s.serve(req.URL.Path, body, req.Header, at)
-	if !wait(req, res.First.Sub(at)) {
+	res := s.serve(req.URL.Path, body, header, at)
+	if !simkit.Wait(req, res.First.Sub(at)) {
 		return
 	}
 	switch {
@@ -54,7 +53,7 @@ func (s *Sim) post(bare http.ResponseWriter, req *http.Request) {
 		writeError(w, res.Err, res.ID)
 	case req.URL.Path == pathCount:
 		w.Header().Set("Request-Id", requestID(res.ID))
-		writeJSON(w, http.StatusOK, struct {
+		simkit.WriteJSON(w, http.StatusOK, struct {
 			Input           int              `json:"input_tokens"`
 			Transformations []Transformation `json:"input_transformations,omitempty"`
 		}{res.Prompt, res.Transformations})
@@ -63,54 +62,20 @@ func (s *Sim) post(bare http.ResponseWriter, req *http.Request) {
 		stream(w, &res)
 	default:
 		w.Header().Set("Request-Id", requestID(res.ID))
-		writeJSON(w, http.StatusOK, res.wire())
+		simkit.WriteJSON(w, http.StatusOK, res.wire())
 	}
-}
-
-// wait lets the delay pass; false if the client went away.
-func wait(req *http.Request, delay time.Duration) bool {
-	if delay <= 0 {
-		return true
-	}
-	timer := time.NewTimer(delay)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-req.Context().Done():
-		return false
-	}
-}
-
-func (s *Sim) timeOf(req *http.Request) (time.Time, error) {
-	text := req.Header.Get(headerNow)
-	if text == "" {
-		return s.opts.Now(), nil
-	}
-	return time.Parse(time.RFC3339Nano, text)
 }
 
 func requestID(id string) string { return "req_" + strings.TrimPrefix(id, "msg_") }
 
-func writeJSON(w http.ResponseWriter, status int, v any) {
-	b, err := json.Marshal(v)
-	if err != nil {
-		http.Error(w, "marshal answer: "+err.Error(), http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, _ = w.Write(b) // a client that went away is its own affair
-}
-
 func writeError(w http.ResponseWriter, e *Error, id string) {
 	w.Header().Set("Request-Id", requestID(id))
-	writeJSON(w, e.Status, map[string]any{"type": "error", "error": e, "request_id": requestID(id)})
+	simkit.WriteJSON(w, e.Status, map[string]any{"type": "error", "error": e, "request_id": requestID(id)})
 }
 
 // notFound refuses what is no part of the API.
 func (s *Sim) notFound(w http.ResponseWriter, req *http.Request) {
-	at, err := s.timeOf(req)
+	at, err := simkit.Time(req.Header, s.opts.Now)
 	if err != nil {
 		at = s.opts.Now()
 	}
@@ -133,7 +98,7 @@ func (s *Sim) models(w http.ResponseWriter) {
 	for i, id := range catalogue {
 		list[i] = entry{"model", id, id}
 	}
-	writeJSON(w, http.StatusOK, map[string]any{
+	simkit.WriteJSON(w, http.StatusOK, map[string]any{
 		"data": list, "has_more": false, "first_id": catalogue[0], "last_id": catalogue[len(catalogue)-1],
 	})
 }
@@ -153,5 +118,5 @@ func (s *Sim) listRequests(w http.ResponseWriter, req *http.Request) {
 		}
 		lines = append(lines, line{rec, s.Cost(rec)})
 	}
-	writeJSON(w, http.StatusOK, lines)
+	simkit.WriteJSON(w, http.StatusOK, lines)
 }

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tidemark-dev/tidemark/internal/simprovider/simkit"
 )
 
 // server is a simulator behind a real connection.
@@ -288,25 +290,17 @@ func TestLogOverHTTP(t *testing.T) {
 // TestLogIsBounded: of very many requests the newest are kept.
 func TestLogIsBounded(t *testing.T) {
 	s := New(Options{})
-	for i := range keptRequests + 10 {
+	for i := range simkit.KeptRecords + 10 {
 		s.Call(nil, nil, start.Add(time.Duration(i)))
 	}
-	if log := s.Requests(); len(log) != keptRequests || !log[len(log)-1].Time.Equal(start.Add(keptRequests+9)) {
+	if log := s.Requests(); len(log) != simkit.KeptRecords || !log[len(log)-1].Time.Equal(start.Add(simkit.KeptRecords+9)) {
 		t.Errorf("%d requests are kept", len(log))
 	}
 	for i := range keptLive + 10 {
 		s.Call(conv(modern, "", user(sized(strconv.Itoa(i), 1100+i, mark5m))), nil, start)
 	}
-	if log := s.Requests(); len(log[keptRequests-1].Live) != keptLive || log[keptRequests-1].Live[0].Tokens != 1100+keptLive+9 {
-		t.Errorf("%d entries are kept", len(log[keptRequests-1].Live))
-	}
-	j := journal{}
-	half := make([]byte, keptBodies/2)
-	for range 5 {
-		j.add(Received{Body: half})
-	}
-	if len(j.list) != 2 || j.bytes != keptBodies {
-		t.Errorf("%d bodies of %d bytes are kept", len(j.list), j.bytes)
+	if log := s.Requests(); len(log[simkit.KeptRecords-1].Live) != keptLive || log[simkit.KeptRecords-1].Live[0].Tokens != 1100+keptLive+9 {
+		t.Errorf("%d entries are kept", len(log[simkit.KeptRecords-1].Live))
 	}
 }
 

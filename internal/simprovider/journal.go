@@ -22,30 +22,8 @@ type Received struct {
 	Live   []Live      `json:"live,omitempty"`       // entries of the workspace after this request, the longest first
 }
 
-// Limits of the log: the oldest requests go first.
-const (
-	keptRequests = 4096
-	keptBodies   = 256 << 20 // bytes
-	keptLive     = 64        // entries in one line
-)
-
-// journal is the log of requests.
-type journal struct {
-	list  []Received
-	bytes int
-}
-
-func (j *journal) add(rec Received) {
-	j.list = append(j.list, rec)
-	j.bytes += len(rec.Body)
-	drop := 0
-	for len(j.list)-drop > keptRequests || j.bytes > keptBodies && len(j.list)-drop > 1 {
-		j.bytes -= len(j.list[drop].Body)
-		j.list[drop] = Received{} // the array behind the list outlives it
-		drop++
-	}
-	j.list = j.list[drop:]
-}
+// keptLive is the most entries in one line of the log.
+const keptLive = 64
 
 // record logs one request.
 func (s *Sim) record(res *Result, path string, body []byte, h http.Header, at time.Time) {
@@ -60,12 +38,12 @@ func (s *Sim) record(res *Result, path string, body []byte, h http.Header, at ti
 	if res.Err != nil {
 		rec.Error = res.Err.Error()
 	}
-	s.log.add(rec)
+	s.log.Add(rec, len(body))
 }
 
 // Requests returns what arrived so far, oldest first; of very many only the newest.
 func (s *Sim) Requests() []Received {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.log.list)
+	return s.log.List()
 }

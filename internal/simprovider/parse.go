@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+
+	"github.com/tidemark-dev/tidemark/internal/simprovider/simkit"
 )
 
 // message is one parsed message. Bodies share it as long as its bytes are the same.
@@ -74,17 +76,17 @@ func (p *parser) room(raw []byte) error {
 		*p = *newParser()
 		p.size = len(raw)
 	}
-	return sound(raw)
+	return simkit.Sound(raw)
 }
 
 // parse reads a body; the error says why it is not valid JSON.
 func (p *parser) parse(raw []byte) (*body, error) {
 	b := &body{values: map[string]*node{}}
-	err := members(raw, func(name string, at int) (int, error) {
+	err := simkit.Members(raw, func(name string, at int) (int, error) {
 		if name == "messages" && at < len(raw) && raw[at] == '[' {
 			return p.list(b, raw, at)
 		}
-		end, err := skip(raw, at)
+		end, err := simkit.Skip(raw, at)
 		if err != nil {
 			return 0, err
 		}
@@ -118,9 +120,9 @@ func (p *parser) list(b *body, raw []byte, at int) (int, error) {
 	var end int
 	var err error
 	if known > 0 {
-		end, err = elementsAfter(raw, at+ends[known-1], visit)
+		end, err = simkit.ElementsAfter(raw, at+ends[known-1], visit)
 	} else {
-		end, err = elements(raw, at, visit)
+		end, err = simkit.Elements(raw, at, visit)
 	}
 	if err == nil {
 		p.last = tape{raw[at:end:end], ends, b.messages[:len(ends):len(ends)]}
@@ -135,7 +137,7 @@ func (p *parser) value(raw []byte) (*node, error) {
 	if err := p.room(raw); err != nil {
 		return nil, err
 	}
-	n, err := decode(raw)
+	n, err := simkit.Decode(raw)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +153,7 @@ func (p *parser) head(seen *map[string]*head, raw []byte, read func(*node) *head
 	if err := p.room(raw); err != nil {
 		return nil, err
 	}
-	n, err := decode(raw)
+	n, err := simkit.Decode(raw)
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +169,7 @@ func (p *parser) message(raw []byte) (*message, error) {
 	if err := p.room(raw); err != nil {
 		return nil, err
 	}
-	n, err := decode(raw)
+	n, err := simkit.Decode(raw)
 	if err != nil {
 		return nil, err
 	}
@@ -178,29 +180,29 @@ func (p *parser) message(raw []byte) (*message, error) {
 
 func newMessage(n *node) *message {
 	m := &message{}
-	if n.kind != '{' {
+	if n.Kind != '{' {
 		m.flaw = flawed("", notObject)
 		return m
 	}
 	if m.flaw = requires(n, "", "role", 's'); m.flaw != nil {
 		return m
 	}
-	m.role, _ = n.str("role")
-	if n.get("cache_control") != nil {
+	m.role, _ = n.Str("role")
+	if n.Get("cache_control") != nil {
 		m.flaw = flawed(".cache_control", extra)
 		return m
 	}
-	who := leadOf(m.role, n.without("role", "content"))
-	content := n.get("content")
+	who := leadOf(m.role, n.Without("role", "content"))
+	content := n.Get("content")
 	switch {
 	case content == nil:
 		m.flaw = flawed(".content", required)
-	case content.kind == 's' && content.text == "":
-	case content.kind == 's':
-		content = &node{kind: '[', kids: []*node{textNode(content.text)}}
+	case content.Kind == 's' && content.Text == "":
+	case content.Kind == 's':
+		content = &node{Kind: '[', Kids: []*node{textNode(content.Text)}}
 		fallthrough
-	case content.kind == '[':
-		for i, kid := range content.kids {
+	case content.Kind == '[':
+		for i, kid := range content.Kids {
 			b, f := newContent(kid, who, fmt.Sprintf(".content.%d", i))
 			if f != nil {
 				m.flaw = f
@@ -216,12 +218,12 @@ func newMessage(n *node) *message {
 
 func newTools(n *node) *head {
 	h := &head{}
-	if n.kind != '[' {
+	if n.Kind != '[' {
 		h.fault = refuse("tools: %s", notList)
 		return h
 	}
-	who := leadOf("tools", &node{kind: '{'})
-	for i, kid := range n.kids {
+	who := leadOf("tools", &node{Kind: '{'})
+	for i, kid := range n.Kids {
 		b, f := newTool(kid, who, fmt.Sprintf("tools.%d", i))
 		if f != nil {
 			h.fault = f.at("")
@@ -237,11 +239,11 @@ func newTools(n *node) *head {
 }
 
 func newTool(n *node, who lead, path string) (*block, *flaw) {
-	if n.kind != '{' {
+	if n.Kind != '{' {
 		return nil, flawed(path, notObject)
 	}
 	tag := ".custom"
-	if kind, ok := n.str("type"); ok && kind != "custom" {
+	if kind, ok := n.Str("type"); ok && kind != "custom" {
 		tag = "." + kind
 	}
 	if f := requires(n, path+tag, "name", 's'); f != nil {
@@ -256,8 +258,8 @@ func newTool(n *node, who lead, path string) (*block, *flaw) {
 	if f != nil {
 		return nil, f
 	}
-	b.id, _ = n.str("name")
-	if b.deferred = n.get("defer_loading").is("true"); b.deferred && b.mark != nil {
+	b.id, _ = n.Str("name")
+	if b.deferred = n.Get("defer_loading").Is("true"); b.deferred && b.mark != nil {
 		return nil, flawed(path, "Tool '%s' cannot have both defer_loading=true and cache_control set.", b.id)
 	}
 	return b, nil
@@ -266,18 +268,18 @@ func newTool(n *node, who lead, path string) (*block, *flaw) {
 func newSystem(n *node) *head {
 	h := &head{}
 	switch {
-	case n.kind == 's' && n.text == "":
+	case n.Kind == 's' && n.Text == "":
 		return h
-	case n.kind == 's':
-		n = &node{kind: '[', kids: []*node{textNode(n.text)}}
-	case n.kind != '[':
+	case n.Kind == 's':
+		n = &node{Kind: '[', Kids: []*node{textNode(n.Text)}}
+	case n.Kind != '[':
 		h.fault = refuse("system: %s", notList)
 		return h
 	}
-	who := leadOf("system", &node{kind: '{'})
-	for i, kid := range n.kids {
+	who := leadOf("system", &node{Kind: '{'})
+	for i, kid := range n.Kids {
 		path := fmt.Sprintf("system.%d", i)
-		if kid.kind != '{' {
+		if kid.Kind != '{' {
 			h.fault = refuse("%s: %s", path, notObject)
 			return h
 		}

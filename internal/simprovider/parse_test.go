@@ -58,48 +58,6 @@ func TestTape(t *testing.T) {
 	})
 }
 
-// TestSplit: a document is cut where its grammar says, and nothing else is taken for one.
-func TestSplit(t *testing.T) {
-	for raw, want := range map[string]string{
-		`{}`: "", ` { } `: "", `{"a":1}`: "a=1", "{\"a\" :\t1 ,\n\"b\": [1,{\"x\":\"]}\"}] }": `a=1 b=[1,{"x":"]}"}]`,
-		`{"a\u0062":"\\\"","":-1.5e3}`: `ab="\\\"" =-1.5e3`,
-	} {
-		var got []string
-		err := members([]byte(raw), func(name string, at int) (int, error) {
-			end, err := skip([]byte(raw), at)
-			if err != nil {
-				return 0, err
-			}
-			got = append(got, name+"="+raw[at:end])
-			return end, sound([]byte(raw[at:end]))
-		})
-		if err != nil || strings.Join(got, " ") != want {
-			t.Errorf("%s: %v, %v", raw, got, err)
-		}
-	}
-	for _, raw := range []string{
-		``, ` `, `{`, `{"a"`, `{"a":`, `{"a":}`, `{"a":1`, `{"a":1,`, `{"a":1,}`, `{,}`, `{"a" 1}`, `{a:1}`, `{1:1}`, `{"a":1}}`, `{"a":1}x`,
-		`{"a":"x}`, `{"a":[1}`, `{"a":1]`, `{"a\x":1}`, `{"a":1 "b":2}`, `{[]:1}`, `[1]`,
-	} {
-		if err := members([]byte(raw), func(_ string, at int) (int, error) {
-			end, err := skip([]byte(raw), at)
-			if err != nil {
-				return 0, err
-			}
-			return end, sound([]byte(raw[at:end]))
-		}); err == nil {
-			t.Errorf("%s is taken for an object", raw)
-		}
-		if json.Valid([]byte(raw)) && raw != `[1]` {
-			t.Errorf("%s is an object after all", raw)
-		}
-	}
-	stop := errors.New("stop")
-	if _, err := elements([]byte(`[1,2]`), 0, func(int, int) error { return stop }); !errors.Is(err, stop) {
-		t.Errorf("got %v", err)
-	}
-}
-
 // body10k is a conversation of about ten thousand bytes, as property tests send them.
 func body10k(n int) []byte {
 	messages := append(make([]string, 0, 27), user(hi))

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/tidemark-dev/tidemark/internal/simprovider/simkit"
 )
 
 // prompt is the value sequence that the model is given: tools → system → messages, without what is dropped from it.
@@ -67,7 +69,7 @@ func (s *Sim) prompt(r *request) (*prompt, *Error) {
 		position: make([]int, 0, n),
 	}
 	b := &builder{prompt: p, sim: s, r: r, area: inTools, latest: r.latestAssistant(), deferred: map[string]*block{}}
-	b.chain = sum([]byte("model " + r.model))
+	b.chain = simkit.Sum([]byte("model " + r.model))
 	for _, t := range r.tools {
 		if t.deferred {
 			b.deferred[t.id] = t
@@ -86,10 +88,10 @@ func (s *Sim) prompt(r *request) (*prompt, *Error) {
 
 func (b *builder) add(x *block, at place) {
 	if b.area < inSystem && at.msg >= inSystem && len(b.r.head) > 0 {
-		b.chain = b.chain.step(sum(b.r.head))
+		b.chain = b.chain.Step(simkit.Sum(b.r.head))
 	}
 	if b.area < 0 && at.msg >= 0 && len(b.r.tail) > 0 {
-		b.chain = b.chain.step(sum(b.r.tail))
+		b.chain = b.chain.Step(simkit.Sum(b.r.tail))
 	}
 	b.area = at.msg
 	size, position := 0, 0
@@ -105,7 +107,7 @@ func (b *builder) add(x *block, at place) {
 	for _, name := range x.refs { // a tool that was deferred enters the prompt where it is named
 		if t := b.deferred[name]; t != nil {
 			b.extend(t)
-			value = value.step(t.value)
+			value = value.Step(t.value)
 			size += b.sim.tokens(t.chars)
 			delete(b.deferred, name)
 		}
@@ -130,14 +132,14 @@ func (b *builder) add(x *block, at place) {
 }
 
 func (b *builder) extend(x *block) {
-	b.chain = b.chain.step(x.value)
+	b.chain = b.chain.Step(x.value)
 	if !b.r.facts.bound {
 		return
 	}
 	if x.thinks() {
 		b.thought = append(b.thought, x.meaning)
 	} else {
-		b.bound = b.bound.step(x.meaning)
+		b.bound = b.bound.Step(x.meaning)
 	}
 }
 

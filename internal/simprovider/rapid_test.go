@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
+
+	"github.com/tidemark-dev/tidemark/internal/simprovider/simkit"
 )
 
 // naive is the cache as the documentation tells it, with whole prefixes compared one by one.
@@ -315,7 +317,7 @@ func TestAgainstNaive(t *testing.T) {
 			if got, want := s.Cached(body, at), size(list, reference.hit(list, at)); got != want {
 				t.Fatalf("cached %d, the naive cache has %d: %s", got, want, body)
 			}
-			res := must(t, s, body, http.Header{headerDelay: {delay.String()}}, at)
+			res := must(t, s, body, http.Header{simkit.HeaderDelay: {delay.String()}}, at)
 			got, want := res.Usage, reference.call(list, at, at.Add(delay))
 			if got.Output = 0; got != want {
 				t.Fatalf("billed %+v, the naive cache says %+v: %s", got, want, body)

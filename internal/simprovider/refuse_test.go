@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/tidemark-dev/tidemark/internal/simprovider/simkit"
 )
 
 // refusal is one body that the provider refuses, and its words.
@@ -124,7 +126,7 @@ func shapeRefusals() []refusal {
 			message: "thinking.adaptive.block_binding.prefix_mismatch_behavior: Input should be 'error' or 'drop_block'",
 		},
 		{
-			name: "scripted", body: conv(modern, "", one), header: http.Header{headerStatus: {"529"}}, status: 529,
+			name: "scripted", body: conv(modern, "", one), header: http.Header{simkit.HeaderStatus: {"529"}}, status: 529,
 			kind: "overloaded_error", message: "Overloaded",
 		},
 	}

@@ -3,10 +3,13 @@ package simprovider
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/tidemark-dev/tidemark/internal/simprovider/simkit"
 )
 
 // Usage is what a request is billed for, in tokens.
@@ -45,6 +48,15 @@ type reply struct {
 
 const defaultReply = `[{"type":"text","text":"Understood."}]`
 
+// script is what the model is told to say, empty if nobody tells it.
+func (s *Sim) script(path string, body []byte, h http.Header) string {
+	if text := h.Get(simkit.HeaderReply); text != "" {
+		return text
+	}
+	content, _ := s.opts.Reply.Ask(path, body, h) // without an answer it is empty
+	return content
+}
+
 // reply makes the answer to a prompt out of a script, and signs the thinking in it.
 func (s *Sim) reply(r *request, p *prompt, script string) (*reply, error) {
 	out := &reply{stop: "end_turn"}
@@ -59,13 +71,13 @@ func (s *Sim) reply(r *request, p *prompt, script string) (*reply, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read reply: %w", err)
 	}
-	if n.kind != '[' {
+	if n.Kind != '[' {
 		return nil, fmt.Errorf("read reply: %s", notList)
 	}
-	who := leadOf("assistant", &node{kind: '{'})
+	who := leadOf("assistant", &node{Kind: '{'})
 	bound, thought := p.bound, slices.Clip(p.thought)
 	opens := false
-	for i, kid := range n.kids {
+	for i, kid := range n.Kids {
 		kid = s.complete(kid, i)
 		b, f := newContent(kid, who, strconv.Itoa(i))
 		if f != nil {
@@ -77,7 +89,7 @@ func (s *Sim) reply(r *request, p *prompt, script string) (*reply, error) {
 			s.issued[b.signature] = issue{r.model, b.thought, bound, thought}
 			thought = append(slices.Clip(thought), b.meaning)
 		case r.facts.bound:
-			bound = bound.step(b.meaning)
+			bound = bound.Step(b.meaning)
 		}
 		if b.kind == "tool_use" {
 			out.stop = "tool_use"
@@ -86,7 +98,7 @@ func (s *Sim) reply(r *request, p *prompt, script string) (*reply, error) {
 			}
 		}
 		out.tokens += s.tokens(b.chars)
-		out.content = append(out.content, kid.json(nil))
+		out.content = append(out.content, kid.JSON(nil))
 	}
 	return out, nil
 }
@@ -96,18 +108,18 @@ func (s *Sim) reply(r *request, p *prompt, script string) (*reply, error) {
 // the same conversation.
 func (s *Sim) complete(n *node, i int) *node {
 	set := func(name, value string) *node {
-		out := &node{kind: '{', names: slices.Clone(n.names), kids: slices.Clone(n.kids)}
-		out.put(name, &node{kind: 's', text: value})
+		out := &node{Kind: '{', Names: slices.Clone(n.Names), Kids: slices.Clone(n.Kids)}
+		out.Put(name, &node{Kind: 's', Text: value})
 		return out
 	}
 	signed := map[string]string{"thinking": "signature", "redacted_thinking": "data"}
-	kind, _ := n.str("type")
+	kind, _ := n.Str("type")
 	if name := signed[kind]; name != "" {
-		if own, _ := n.str(name); !strings.HasPrefix(own, signaturePrefix) {
+		if own, _ := n.Str(name); !strings.HasPrefix(own, signaturePrefix) {
 			return set(name, fmt.Sprintf("%s%d.%d", signaturePrefix, s.requests, i))
 		}
 	}
-	if _, ok := n.str("id"); !ok && kind == "tool_use" {
+	if _, ok := n.Str("id"); !ok && kind == "tool_use" {
 		return set("id", fmt.Sprintf("toolu_sim%012d_%d", s.requests, i))
 	}
 	return n

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/tidemark-dev/tidemark/internal/simprovider/simkit"
 )
 
 // Error is a refusal in the provider's shape.
@@ -57,7 +59,7 @@ const (
 const billingPrefix = "x-anthropic-billing-header:"
 
 func isBilling(n *node) bool {
-	text, _ := n.str("text")
+	text, _ := n.Str("text")
 	return strings.HasPrefix(text, billingPrefix)
 }
 
@@ -81,29 +83,29 @@ func shape(b *body, beta func(string) bool, counting bool) (*request, *Error) {
 }
 
 func (r *request) readModel(b *body, counting bool) *Error {
-	top := &node{kind: '{'}
+	top := &node{Kind: '{'}
 	for _, name := range []string{"model", "max_tokens", "stream"} {
 		if v := b.values[name]; v != nil {
-			top.put(name, v)
+			top.Put(name, v)
 		}
 	}
 	if f := requires(top, "", "model", 's'); f != nil {
 		return f.at("")
 	}
-	r.model, _ = top.str("model")
-	if limit := top.get("max_tokens"); limit != nil {
-		n, err := strconv.Atoi(limit.text)
-		if limit.kind != 'n' || err != nil {
+	r.model, _ = top.Str("model")
+	if limit := top.Get("max_tokens"); limit != nil {
+		n, err := strconv.Atoi(limit.Text)
+		if limit.Kind != 'n' || err != nil {
 			return refuse("max_tokens: Input should be a valid integer")
 		}
 		r.none = n == 0
-		if n < 0 || r.none && top.get("stream").is("true") {
+		if n < 0 || r.none && top.Get("stream").Is("true") {
 			return refuse("max_tokens: Input should be greater than or equal to 1")
 		}
 	} else if !counting {
 		return refuse("max_tokens: %s", required)
 	}
-	r.stream = top.get("stream").is("true")
+	r.stream = top.Get("stream").Is("true")
 	facts, known := lookup(r.model)
 	if !known {
 		return &Error{Status: 404, Type: "not_found_error", Message: "model: " + r.model}
@@ -117,12 +119,12 @@ func (r *request) readThinking(b *body, beta func(string) bool) *Error {
 	if thinking == nil {
 		return nil
 	}
-	kind, ok := thinking.str("type")
+	kind, ok := thinking.Str("type")
 	if !ok {
 		return refuse("thinking: Unable to extract tag using discriminator 'type'")
 	}
 	r.thinking = kind
-	binding := thinking.get("block_binding")
+	binding := thinking.Get("block_binding")
 	if binding == nil {
 		return nil
 	}
@@ -130,7 +132,7 @@ func (r *request) readThinking(b *body, beta func(string) bool) *Error {
 	if !beta(betaBinding) {
 		return refuse("%s: %s", path, extra)
 	}
-	behavior, ok := binding.str("prefix_mismatch_behavior")
+	behavior, ok := binding.Str("prefix_mismatch_behavior")
 	if r.asks = ok; !ok {
 		return nil
 	}
@@ -198,25 +200,25 @@ func (r *request) checkBetas(_ *body, beta func(string) bool) *Error {
 func (r *request) parameters(b *body) {
 	add := func(dst *[]byte, name string, n *node) {
 		if n != nil {
-			*dst = n.encode(appendText(*dst, name), true)
+			*dst = n.Encode(simkit.AppendText(*dst, name), true)
 		}
 	}
 	add(&r.head, "speed", b.values["speed"])
 	add(&r.rest, "context_management", b.values["context_management"])
 	add(&r.rest, "output_format", b.values["output_format"])
 	if choice := b.values["tool_choice"]; choice != nil {
-		if kind, _ := choice.str("type"); kind != "auto" || len(choice.names) > 1 {
+		if kind, _ := choice.Str("type"); kind != "auto" || len(choice.Names) > 1 {
 			add(&r.tail, "tool_choice", choice)
 		}
 	}
 	if thinking := b.values["thinking"]; thinking != nil {
-		add(&r.tail, "thinking", thinking.without("display", "block_binding"))
+		add(&r.tail, "thinking", thinking.Without("display", "block_binding"))
 	}
 	add(&r.tail, "output_config", b.values["output_config"])
 	for _, m := range r.messages {
 		for _, block := range m.blocks {
 			if block.image {
-				add(&r.tail, "images", &node{kind: 'l', text: "true"})
+				add(&r.tail, "images", &node{Kind: 'l', Text: "true"})
 				return
 			}
 		}

@@ -1,10 +1,10 @@
 // Package simprovider is a stand-in for the Anthropic Messages API: a real HTTP server that refuses what the provider
 // refuses and bills its prompt cache as the provider documents it. Tests and the compose demo put it behind tidemark.
 //
-// It is an independent judge. It shares no code with the rest of tidemark: encoding/json decodes every value, and what is
-// cached is decided by values, not by bytes. Two prompts are equal if their tools, system and messages decode to the same
-// values in the same order, with cache_control left out, string content equal to one text block, and neighbouring
-// messages of one role taken as one. The order of members counts for the cache, as it reaches the model; it does not count
+// It is an independent judge. It shares no code with the rest of tidemark but what all simulators share (simkit):
+// encoding/json decodes every value, and what is cached is decided by values, not by bytes. Two prompts are equal if their
+// tools, system and messages decode to the same values in the same order, with cache_control left out, string content equal
+// to one text block, and neighbouring messages of one role taken as one. The order of members counts for the cache, as it reaches the model; it does not count
 // for signatures.
 //
 // Left out of the prompt are Claude Code's attribution block in system and tools with defer_loading, until a tool_reference
@@ -32,7 +32,7 @@
 //	x-sim-delay   time to the first byte, at most 5s; the cache entries that the request writes can be read from then on
 //	x-sim-pieces  write the answer in pieces of so many bytes, each flushed (HTTP only)
 //
-// Over HTTP answers are compressed as Accept-Encoding asks (gzip, br, zstd), streams flushed event by event.
+// Over HTTP bodies may be compressed (gzip, br, zstd), answers are as Accept-Encoding asks, streams flushed event by event.
 //
 // A Call costs about 1 ms per MB that the last body began with, 3 ms per MB of messages sent before it, and 50 ms per MB of new
 // ones. A Sim is safe for concurrent use. Bodies are kept and must not be changed after a call.
@@ -43,10 +43,11 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/tidemark-dev/tidemark/internal/simprovider/simkit"
 )
 
 // Options are the settings of a simulator; the zero value is fit for use.
@@ -56,6 +57,9 @@ type Options struct {
 	OldAccount bool             // the account is older than prefix binding: on most models it is told, not refused
 	NoThreads  bool             // the account has no message threads: they are refused as unsupported
 	NoLog      bool             // keep no log: bodies are not held, and Requests is empty
+
+	// Reply answers requests without x-sim-reply. Its content has the form that the header has.
+	Reply simkit.Script
 
 	// CharsPerToken is how many characters make a token, to fit a recorded session; 0 or less is 3.6.
 	CharsPerToken float64
@@ -72,9 +76,9 @@ type Sim struct {
 	spaces   map[string]*workspace
 	issued   map[string]issue // by signature
 	opened   map[string]bool  // tool_use ids of answers that began with thinking
-	threads  *shelf[*thread]
-	prints   *shelf[*fingerprint]
-	log      journal
+	threads  *simkit.Shelf[*thread]
+	prints   *simkit.Shelf[*fingerprint]
+	log      simkit.Log[Received]
 	requests int // so far; ids are made of it
 }
 
@@ -97,24 +101,12 @@ func (s *Sim) Reset() {
 	defer s.mu.Unlock()
 	s.parser = newParser()
 	s.spaces, s.issued, s.opened = map[string]*workspace{}, map[string]issue{}, map[string]bool{}
-	s.threads, s.prints = newShelf[*thread](keptThreads), newShelf[*fingerprint](keptBlocks)
-	s.log = journal{}
+	s.threads, s.prints = simkit.NewShelf[*thread](keptThreads), simkit.NewShelf[*fingerprint](keptBlocks)
+	s.log = simkit.Log[Received]{}
 }
 
-// Limits on a request: the provider's on its body, and this simulator's on how long it waits.
-const (
-	maxBody  = 32 << 20
-	maxDelay = 5 * time.Second
-)
-
-// Headers that steer a request.
-const (
-	headerNow    = "X-Sim-Now"
-	headerStatus = "X-Sim-Status"
-	headerReply  = "X-Sim-Reply"
-	headerDelay  = "X-Sim-Delay"
-	headerPieces = "X-Sim-Pieces"
-)
+// maxBody is the provider's limit on a body.
+const maxBody = 32 << 20
 
 // Paths of the API.
 const (
@@ -143,9 +135,9 @@ func (s *Sim) serve(path string, body []byte, h http.Header, at time.Time) Resul
 
 // answer fills in the result of a request.
 func (s *Sim) answer(res *Result, path string, body []byte, h http.Header, at time.Time) *Error {
-	delay, err := delayOf(h)
+	delay, err := simkit.Delay(h)
 	if err != nil {
-		return refuse("%s: %v", headerDelay, err)
+		return refuse("%s: %v", simkit.HeaderDelay, err)
 	}
 	res.First = at.Add(delay)
 	if f := scripted(h); f != nil {
@@ -170,9 +162,9 @@ func (s *Sim) answer(res *Result, path string, body []byte, h http.Header, at ti
 	if p.total() > r.facts.window {
 		return refuse("prompt is too long: %d tokens > %d maximum", p.total(), r.facts.window)
 	}
-	reply, err := s.reply(r, p, h.Get(headerReply))
+	reply, err := s.reply(r, p, s.script(path, body, h))
 	if err != nil {
-		return refuse("%s: %v", headerReply, err)
+		return refuse("%s: %v", simkit.HeaderReply, err)
 	}
 	res.Usage = s.space(h).call(p, r.facts.minimum, s.opts.Policy, at, res.First)
 	if r.diagnose.wanted {
@@ -181,7 +173,7 @@ func (s *Sim) answer(res *Result, path string, body []byte, h http.Header, at ti
 	res.Content, res.StopReason, res.Usage.Output = reply.content, reply.stop, reply.tokens
 	if r.thread != nil {
 		if err := s.keep(r, res); err != nil {
-			return refuse("%s: %v", headerReply, err)
+			return refuse("%s: %v", simkit.HeaderReply, err)
 		}
 	}
 	return nil
@@ -197,8 +189,8 @@ func (s *Sim) read(path string, body []byte, h http.Header, at time.Time) (*requ
 	}
 	parsed, err := s.parser.parse(body)
 	if err != nil {
-		if errors.Is(err, errSyntax) && !startsObject(body) {
-			if err = sound(body); err == nil {
+		if errors.Is(err, simkit.ErrSyntax) && !startsObject(body) {
+			if err = simkit.Sound(body); err == nil {
 				return nil, refuse(notObject)
 			}
 		}
@@ -218,7 +210,7 @@ func (s *Sim) read(path string, body []byte, h http.Header, at time.Time) (*requ
 }
 
 func startsObject(body []byte) bool {
-	at := blank(body, 0)
+	at := simkit.Blank(body, 0)
 	return at < len(body) && body[at] == '{'
 }
 
@@ -240,27 +232,14 @@ func betas(h http.Header) []string {
 	return slices.Compact(out)
 }
 
-func delayOf(h http.Header) (time.Duration, error) {
-	text := h.Get(headerDelay)
-	if text == "" {
-		return 0, nil
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		return 0, fmt.Errorf("read delay: %w", err)
-	}
-	return min(max(d, 0), maxDelay), nil
-}
-
 // scripted is the error that x-sim-status asks for, nil without the header.
 func scripted(h http.Header) *Error {
-	text := h.Get(headerStatus)
-	if text == "" {
+	status, err := simkit.Status(h)
+	switch {
+	case err != nil:
+		return refuse("%s: %v", simkit.HeaderStatus, err)
+	case status == 0:
 		return nil
-	}
-	status, err := strconv.Atoi(text)
-	if err != nil || status < 400 || status > 599 {
-		return refuse("%s: want a status from 400 to 599", headerStatus)
 	}
 	e := &Error{Status: status, Type: "api_error", Message: "Internal server error"}
 	switch status {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+
+	"github.com/tidemark-dev/tidemark/internal/simprovider/simkit"
 )
 
 // chunk is the number of characters in one delta of a stream.
@@ -41,7 +43,7 @@ func stream(w http.ResponseWriter, res *Result) {
 }
 
 func streamBlock(send func(string, map[string]any), i int, raw json.RawMessage) {
-	n, err := decode(raw)
+	n, err := simkit.Decode(raw)
 	if err != nil {
 		return // the block was decoded before
 	}
@@ -58,28 +60,28 @@ func streamBlock(send func(string, map[string]any), i int, raw json.RawMessage) 
 			text = text[end:]
 		}
 	}
-	start := &node{kind: '{', names: n.names, kids: append([]*node(nil), n.kids...)}
+	start := &node{Kind: '{', Names: n.Names, Kids: append([]*node(nil), n.Kids...)}
 	begin := func() {
-		send("content_block_start", map[string]any{"index": i, "content_block": json.RawMessage(start.json(nil))})
+		send("content_block_start", map[string]any{"index": i, "content_block": json.RawMessage(start.JSON(nil))})
 	}
-	empty := &node{kind: 's'}
-	switch kind, _ := n.str("type"); kind {
+	empty := &node{Kind: 's'}
+	switch kind, _ := n.Str("type"); kind {
 	case "text":
-		text, _ := n.str("text")
-		start.put("text", empty)
+		text, _ := n.Str("text")
+		start.Put("text", empty)
 		begin()
 		deltas("text_delta", "text", text)
 	case "thinking":
-		text, _ := n.str("thinking")
-		signature, _ := n.str("signature")
-		start.put("thinking", empty)
-		start.put("signature", empty)
+		text, _ := n.Str("thinking")
+		signature, _ := n.Str("signature")
+		start.Put("thinking", empty)
+		start.Put("signature", empty)
 		begin()
 		deltas("thinking_delta", "thinking", text)
 		delta("signature_delta", "signature", signature)
 	case "tool_use":
-		input := string(n.get("input").json(nil))
-		start.put("input", &node{kind: '{'})
+		input := string(n.Get("input").JSON(nil))
+		start.Put("input", &node{Kind: '{'})
 		begin()
 		delta("input_json_delta", "partial_json", "")
 		deltas("input_json_delta", "partial_json", strings.TrimSpace(input))

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/tidemark-dev/tidemark/internal/simprovider/simkit"
 )
 
 // threadLife is how long a thread can be continued after the last answer that was stored for it.
@@ -40,7 +42,7 @@ const replayWhole = "Replay the full conversation with thread: {\"type\": \"crea
 // been continued".
 func (s *Sim) thread(b *body, h http.Header, at time.Time) (*thread, *Error) {
 	n := b.values["thread"]
-	if n == nil || n.is("null") {
+	if n == nil || n.Is("null") {
 		return nil, nil
 	}
 	if !hasBeta(h, betaThreads) {
@@ -50,7 +52,7 @@ func (s *Sim) thread(b *body, h http.Header, at time.Time) (*thread, *Error) {
 	if f != nil {
 		return nil, f
 	}
-	if limit := b.values["max_tokens"]; s.opts.NoThreads || limit != nil && limit.text == "0" {
+	if limit := b.values["max_tokens"]; s.opts.NoThreads || limit != nil && limit.Text == "0" {
 		return nil, coded(400, "thread_unsupported_request",
 			"thread: message threads are not available for this request. Send the whole conversation.")
 	}
@@ -58,7 +60,7 @@ func (s *Sim) thread(b *body, h http.Header, at time.Time) (*thread, *Error) {
 	if id == "" {
 		return next, nil
 	}
-	old, found := s.threads.get(id, at)
+	old, found := s.threads.Get(id, at)
 	if !found || old.key != next.key {
 		return nil, coded(404, "thread_not_found", "No thread state was found for the requested `previous_message_id`. "+replayWhole)
 	}
@@ -87,26 +89,26 @@ func (s *Sim) thread(b *body, h http.Header, at time.Time) (*thread, *Error) {
 
 // continues reads the member thread: the id of the answer that is continued, empty to create a thread.
 func continues(n *node) (string, *Error) {
-	if n.kind != '{' {
+	if n.Kind != '{' {
 		return "", refuse("thread: %s", notObject)
 	}
-	kind, ok := n.str("type")
+	kind, ok := n.Str("type")
 	if !ok {
 		return "", refuse("thread: Unable to extract tag using discriminator 'type'")
 	}
 	switch kind {
 	case "create":
-		if rest := n.without("type"); len(rest.names) > 0 {
-			return "", refuse("thread.create.%s: %s", rest.names[0], extra)
+		if rest := n.Without("type"); len(rest.Names) > 0 {
+			return "", refuse("thread.create.%s: %s", rest.Names[0], extra)
 		}
 		return "", nil
 	case "continue":
 		if f := requires(n, "thread.continue", "previous_message_id", 's'); f != nil {
 			return "", f.at("")
 		}
-		id, _ := n.str("previous_message_id")
-		if rest := n.without("type", "previous_message_id"); len(rest.names) > 0 {
-			return "", refuse("thread.continue.%s: %s", rest.names[0], extra)
+		id, _ := n.Str("previous_message_id")
+		if rest := n.Without("type", "previous_message_id"); len(rest.Names) > 0 {
+			return "", refuse("thread.continue.%s: %s", rest.Names[0], extra)
 		}
 		if !strings.HasPrefix(id, "msg_") {
 			return "", refuse("thread.continue.previous_message_id: Input should be the id of a message")
@@ -127,10 +129,10 @@ func coded(status int, code, message string) *Error {
 }
 
 func fixedOf(b *body, h http.Header) map[string]digest {
-	out := map[string]digest{"anthropic-beta": sum([]byte(strings.Join(betas(h), ",")))}
+	out := map[string]digest{"anthropic-beta": simkit.Sum([]byte(strings.Join(betas(h), ",")))}
 	for _, name := range fixedFields {
 		if n := b.values[name]; n != nil {
-			out[name] = sum(n.encode(nil, true))
+			out[name] = simkit.Sum(n.Encode(nil, true))
 		}
 	}
 	return out
@@ -158,7 +160,7 @@ func (s *Sim) keep(r *request, res *Result) error {
 		t.previous.continued, t.previous.messages = true, nil
 		t.previous = nil
 	}
-	s.threads.put(res.ID, t, 1, res.First.Add(threadLife))
+	s.threads.Put(res.ID, t, 1, res.First.Add(threadLife))
 	return nil
 }
 

@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/tidemark-dev/tidemark/internal/simprovider/simkit"
 )
 
 // threaded are the headers of a request in a thread; more are names and values in turn.
@@ -29,7 +31,7 @@ func goesOn(id string) string {
 // TestThread: a continuation carries the new messages only, and is billed and cached as the whole conversation.
 func TestThread(t *testing.T) {
 	s, head := New(Options{}), `"tools":[{"name":"Read","input_schema":{}}],"system":[`+sized("s", 600, mark1h)+`],`
-	call := threaded(headerReply, "["+use("a")+"]")
+	call := threaded(simkit.HeaderReply, "["+use("a")+"]")
 	first := must(t, s, conv(modern, creates+head, user(sized("a", 600, mark5m))), call, start)
 	total := first.Prompt
 	usage(t, first, 0, total, 0, 0)
@@ -51,7 +53,7 @@ func TestThread(t *testing.T) {
 func TestThreadLifetime(t *testing.T) {
 	s := New(Options{})
 	body := func(members string) []byte { return conv(modern, members, user(hi)) }
-	slow := threaded(headerDelay, "2s")
+	slow := threaded(simkit.HeaderDelay, "2s")
 	first := must(t, s, body(creates), slow, start)
 	refused := func(members string, h http.Header, at time.Time, code string) {
 		t.Helper()
@@ -63,7 +65,7 @@ func TestThreadLifetime(t *testing.T) {
 	refused(goesOn(first.ID), threaded(), start.Add(threadLife+2*time.Second+1), "thread_not_found")
 	refused(goesOn(first.ID), threaded("X-Api-Key", "other"), start, "thread_not_found")
 	refused(goesOn("msg_unknown"), threaded(), start, "thread_not_found")
-	if res := s.Call(body(goesOn(first.ID)), threaded(headerStatus, "529"), start); res.Status != 529 {
+	if res := s.Call(body(goesOn(first.ID)), threaded(simkit.HeaderStatus, "529"), start); res.Status != 529 {
 		t.Errorf("%+v", res)
 	}
 	second := must(t, s, body(goesOn(first.ID)), threaded(), start.Add(threadLife+2*time.Second)) // an answer that failed stored nothing
@@ -133,7 +135,7 @@ func TestThreadRefusals(t *testing.T) {
 // TestThreadBinding: thinking in a stored answer fits its prefix, and tokens of a continuation can be counted.
 func TestThreadBinding(t *testing.T) {
 	s := New(Options{})
-	script := threaded(headerReply, `[`+thinking("hm", "")+`,`+use("a")+`]`)
+	script := threaded(simkit.HeaderReply, `[`+thinking("hm", "")+`,`+use("a")+`]`)
 	first := must(t, s, conv(binding, creates, user(hi)), script, start)
 	counted := s.serve(pathCount, conv(binding, goesOn(first.ID), user(result("a"))), threaded(), start)
 	second := must(t, s, conv(binding, goesOn(first.ID), user(result("a"))), threaded(), start)

@@ -25,19 +25,28 @@ func FuzzDecide(f *testing.F) {
 		f.Fatal(err)
 	}
 	for i, line := range bytes.Split(bytes.TrimSpace(lines), []byte("\n")) {
-		f.Add(line, uint8(i), uint16(i), uint16(i/3))
+		f.Add(line, false, uint8(i), uint16(i), uint16(i/3))
 	}
 	for seed := range uint64(60) {
 		m := gen.New(rand.New(rand.NewPCG(seed, 5)), gen.Options{Strange: true, Wild: seed%2 == 0, ResultBytes: 30})
-		f.Add(m.Conversation(int(seed%4)).Body(), uint8(seed), uint16(3*seed), uint16(seed/2))
+		c := m.Conversation(int(seed % 4))
+		f.Add(c.Body(), false, uint8(seed), uint16(3*seed), uint16(seed/2))
+		f.Add(c.As(gen.Converse), true, uint8(seed), uint16(3*seed), uint16(seed/2))
 	}
-	f.Fuzz(func(t *testing.T, body []byte, ask uint8, frontier, held uint16) {
+	f.Fuzz(func(t *testing.T, body []byte, converse bool, ask uint8, frontier, held uint16) {
 		if len(body) > maxBody {
 			return
 		}
-		ix, err := transcript.Parse(body, transcript.Anthropic)
+		format := transcript.Anthropic
+		if converse {
+			format = transcript.Converse
+		}
+		ix, err := transcript.Parse(body, format)
 		if err != nil {
 			return
+		}
+		if converse {
+			ix.Model = []string{"anthropic.claude-opus-4-7", "amazon.nova-pro-v1:0"}[ask>>4%2]
 		}
 		d := &drawn{ix: ix, in: []breakpoint.Input{{}, hour, lower, five}[ask%4]}
 		d.in.Index, d.in.Place, d.in.Frontier = ix, ask&4 > 0, int32(frontier)%int32(ix.Len()+1)-1
@@ -66,14 +75,15 @@ func checkEdits(t fataler, ix *transcript.Index) {
 	before := unmarked(t, ix.Body)
 	for _, s := range spans {
 		for _, text := range []string{
-			"", breakpoint.Text(time.Hour), breakpoint.Text(5 * time.Minute), `"1h"`, `"5m"`, `"ttl":"1h"`, `,"ttl":"1h"`, `,"ttl":"5m"`, "null", "{}",
+			"", breakpoint.Text(time.Hour), breakpoint.Text(5 * time.Minute), breakpoint.Point(time.Hour), breakpoint.Point(5 * time.Minute),
+			`"1h"`, `"5m"`, `"ttl":"1h"`, `,"ttl":"1h"`, `,"ttl":"5m"`, "null", "{}",
 		} {
 			e := breakpoint.Edit{Span: s, Text: text}
 			if !breakpoint.IsEdit(ix, e) {
 				continue
 			}
 			out := apply(ix.Body, []breakpoint.Edit{e})
-			was, is := breakpoint.Client(ix), breakpoint.Client(read(t, out))
+			was, is := breakpoint.Client(ix), breakpoint.Client(readAs(t, out, ix.Format))
 			if n := len(is) - len(was); n < -1 || n > 1 || n == 0 && slices.Equal(was, is) {
 				t.Fatalf("%+v makes %+v of %+v", e, is, was)
 			}

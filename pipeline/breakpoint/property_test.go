@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,9 +75,9 @@ type drawn struct {
 	after  *transcript.Index
 }
 
-func draw(t *rapid.T) *drawn {
+func draw(t *rapid.T, format transcript.Format) *drawn {
 	strange := rapid.Bool().Draw(t, "strange")
-	m := gen.New(gentest.Source(t), gen.Options{Strange: strange, Wild: rapid.Bool().Draw(t, "wild"), ResultBytes: 20})
+	m := gen.New(gentest.Source(t), gen.Options{Strange: strange, Wild: rapid.Bool().Draw(t, "wild"), Dialects: format != transcript.Anthropic, ResultBytes: 20})
 	far := rapid.Bool().Draw(t, "far") // marked as agents do, with a frontier in the first half
 	turns := 16
 	if !far {
@@ -89,7 +90,10 @@ func draw(t *rapid.T) *drawn {
 	case !far && (!strange || rapid.Bool().Draw(t, "marked anew")):
 		scatter(t, c, rapid.Bool().Draw(t, "tidy"))
 	}
-	d := &drawn{ix: read(t, c.Body())}
+	d := &drawn{ix: readAs(t, c.As(gen.Format(format.String())), format)}
+	if format == transcript.Converse {
+		d.ix.Model = rapid.SampledFrom([]string{"us.anthropic.claude-sonnet-4-6", "anthropic.claude-sonnet-4-6", "anthropic.claude-opus-4-20250514-v1:0", "amazon.nova-pro-v1:0"}).Draw(t, "model")
+	}
 	d.in = rapid.SampledFrom([]breakpoint.Input{{}, hour, hour, lower, lower, five}).Draw(t, "ask")
 	d.in.Index, d.in.Frontier, d.in.Place = d.ix, -1, rapid.SampledFrom([]bool{true, true, false}).Draw(t, "place")
 	in := d.ix.Messages
@@ -119,7 +123,8 @@ func (d *drawn) decide(t fataler) {
 	d.client = breakpoint.Client(d.ix)
 	d.plan = decide(t, d.in)
 	d.out = apply(d.ix.Body, d.plan.Edits)
-	d.after = read(t, d.out)
+	d.after = readAs(t, d.out, d.ix.Format)
+	d.after.Model = d.ix.Model
 }
 
 func decide(t fataler, in breakpoint.Input) breakpoint.Plan {
@@ -130,8 +135,10 @@ func decide(t fataler, in breakpoint.Input) breakpoint.Plan {
 	return plan
 }
 
-func read(t fataler, body []byte) *transcript.Index {
-	ix, err := transcript.Parse(body, transcript.Anthropic)
+func read(t fataler, body []byte) *transcript.Index { return readAs(t, body, transcript.Anthropic) }
+
+func readAs(t fataler, body []byte, format transcript.Format) *transcript.Index {
+	ix, err := transcript.Parse(body, format)
 	if err != nil {
 		t.Fatalf("%v in %s", err, body)
 	}
@@ -141,18 +148,22 @@ func read(t fataler, body []byte) *transcript.Index {
 // TestProperties: whatever the body, what is held and where the frontier is, the outbound is the client's body with the
 // markers of the plan, and these keep the law.
 func TestProperties(t *testing.T) {
-	seen := map[string]int{}
-	rapid.Check(t, func(t *rapid.T) {
-		d := draw(t)
-		d.check(t, seen)
-		d.held(t, seen)
-		d.bridge(t, seen)
-	})
-	t.Logf("%v", seen)
-	for _, what := range []string{"lawful", "unlawful", "accepted", "stripped", "anchored", "kept", "untouched", "raised", "lowered", "placed"} {
-		if seen[what] == 0 {
-			t.Errorf("%s: never seen", what)
-		}
+	for _, format := range []transcript.Format{transcript.Anthropic, transcript.Converse} {
+		t.Run(format.String(), func(t *testing.T) {
+			seen := map[string]int{}
+			rapid.Check(t, func(t *rapid.T) {
+				d := draw(t, format)
+				d.check(t, seen)
+				d.held(t, seen)
+				d.bridge(t, seen)
+			})
+			t.Logf("%v", seen)
+			for _, what := range []string{"lawful", "unlawful", "accepted", "stripped", "anchored", "kept", "untouched", "raised", "lowered", "placed"} {
+				if seen[what] == 0 && (what != "accepted" || format == transcript.Anthropic) {
+					t.Errorf("%s: never seen", what)
+				}
+			}
+		})
 	}
 }
 
@@ -199,7 +210,7 @@ func (d *drawn) values(t fataler) {
 	}
 }
 
-// unmarked decodes a body and takes every cache_control out that marks, or could mark, something.
+// unmarked decodes a body and takes every cache_control and every cachePoint out that marks, or could mark, something.
 func unmarked(t fataler, body []byte) any {
 	var v any
 	r := json.NewDecoder(bytes.NewReader(body))
@@ -218,9 +229,14 @@ func strip(v any) any {
 			v[k] = strip(v[k])
 		}
 	case []any:
+		v = slices.DeleteFunc(v, func(e any) bool {
+			m, ok := e.(map[string]any)
+			return ok && len(m) == 1 && m["cachePoint"] != nil
+		})
 		for i := range v {
 			v[i] = strip(v[i])
 		}
+		return v
 	}
 	return v
 }
@@ -238,7 +254,7 @@ func (d *drawn) law(t fataler, seen map[string]int) {
 			t.Fatalf("%s in %s", f, d.out)
 		}
 	}
-	if len(d.plan.Edits) > 0 && accepted(d.ix.Body) == nil {
+	if d.ix.Format == transcript.Anthropic && len(d.plan.Edits) > 0 && accepted(d.ix.Body) == nil {
 		seen["accepted"]++
 		if err := accepted(d.out); err != nil {
 			t.Fatalf("the provider refuses: %v", err)
@@ -308,13 +324,16 @@ func (d *drawn) placed(t fataler, seen map[string]int) {
 			seen["placed before a held one"]++
 		}
 	}
+	if d.ix.Format == transcript.Converse && d.plan.Placed > 0 && !strings.Contains(d.ix.Model, "claude") {
+		t.Fatalf("placed %d for %s", d.plan.Placed, d.ix.Model)
+	}
 	if messages -= d.plan.Kept; head > 1 || messages > 1 || head+messages != d.plan.Placed {
 		t.Fatalf("placed %d: %+v", d.plan.Placed, d.plan.Marks)
 	}
 	seen["placed"] += d.plan.Placed
 	if last := d.ix.Messages[len(d.ix.Messages)-1]; messages == 0 {
 		seen["not placed"]++
-		if last.First < last.Last && last.Role == transcript.User && len(d.in.Held) == 0 {
+		if last.First < last.Last && last.Role == transcript.User && len(d.in.Held) == 0 && !strings.Contains(d.ix.Model, "nova") {
 			if n := d.ix.SeqOf(last.Last - 1); d.ix.Seq(n).Kind != transcript.Other && breakpoint.Markable(d.ix, n) {
 				t.Fatalf("nothing on the tail of %s", d.ix.Body)
 			}
@@ -410,7 +429,7 @@ func (d *drawn) held(t *rapid.T, seen map[string]int) {
 		last = m.Seq
 	}
 	for n := last + 1; n < first; n++ {
-		if b := d.ix.Seq(n); b.Markable() && string(bytes.TrimSpace(b.Raw.Of(d.ix.Body)[1:b.Raw.Len()-1])) != "" && n >= int32(len(d.ix.Head)) {
+		if b := d.ix.Seq(n); b.Markable() && (b.Kind != transcript.Other || d.ix.Format == transcript.Anthropic) && string(bytes.TrimSpace(b.Raw.Of(d.ix.Body)[1:b.Raw.Len()-1])) != "" && n >= int32(len(d.ix.Head)) {
 			t.Fatalf("the last marker is at %d, but block %d may carry it too", last, n)
 		}
 	}
@@ -440,7 +459,7 @@ func (d *drawn) bridge(t *rapid.T, seen map[string]int) {
 		}
 		room = room || m.Seq >= int32(len(d.ix.Head)) && i < len(d.plan.Marks)-1
 	}
-	fits := d.ix.Seq(f).Markable() && len(bytes.TrimSpace(d.ix.Seq(f).Raw.Of(d.ix.Body))) > 2
+	fits := d.ix.Seq(f).Markable() && (d.ix.Seq(f).Kind != transcript.Other || d.ix.Format == transcript.Anthropic) && len(bytes.TrimSpace(d.ix.Seq(f).Raw.Of(d.ix.Body))) > 2
 	if behind && !near && fits && room && !slices.ContainsFunc(d.ix.Markers, func(m transcript.Marker) bool { return m.Nested }) && len(d.client) <= 4 {
 		t.Fatalf("frontier %d is out of reach of %+v", f, d.plan.Marks)
 	}
@@ -449,8 +468,11 @@ func (d *drawn) bridge(t *rapid.T, seen map[string]int) {
 	}
 }
 
-// positions counts how far b lies behind a as the provider does.
+// positions counts how far b lies behind a as the provider does, or at most as it may.
 func positions(ix *transcript.Index, a, b int32) (n int) {
+	if ix.Format == transcript.Converse {
+		return int(b - a)
+	}
 	for a < b {
 		kind := ix.Seq(a).Kind
 		a++

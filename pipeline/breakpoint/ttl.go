@@ -13,10 +13,10 @@ type TTLGate uint8
 
 // TTL gates.
 const (
-	FreeTTL      TTLGate = iota
-	AutomaticTTL         // the provider places a marker itself, and all of a body must agree
-	UnknownTTL           // a marker asks for something that is not known here, so no order of TTLs can be promised
-	UnsupportedTTL       // the model is not known to take a ttl
+	FreeTTL        TTLGate = iota
+	AutomaticTTL           // the provider places a marker itself, and all of a body must agree
+	UnknownTTL             // a marker asks for something that is not known here, so no order of TTLs can be promised
+	UnsupportedTTL         // the model is not known to take a ttl
 )
 
 // CanSetTTL reports whether the TTLs of a body's markers can be changed.

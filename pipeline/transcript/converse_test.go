@@ -245,3 +245,16 @@ func TestCachePointCut(t *testing.T) {
 		t.Error("no breakpoint was cut")
 	}
 }
+
+// A call of the provider's own tools stays with its result.
+func TestConverseOwnPairs(t *testing.T) {
+	ix := parseAs(t, []byte(`{"messages":[{"role":"user","content":[{"text":"a"}]},`+
+		`{"role":"assistant","content":[{"toolUse":{"toolUseId":"s","name":"g","input":{},"type":"server_tool_use"}}]},`+
+		`{"role":"assistant","content":[{"toolResult":{"toolUseId":"s","type":"nova_grounding_result","content":[]}}]},{"role":"user","content":[{"text":"b"}]}]}`), Converse)
+	defer ix.Release()
+	var pairs [][2]int32
+	ix.Pairs(func(call, result int32) { pairs = append(pairs, [2]int32{call, result}) })
+	if len(pairs) != 1 || pairs[0] != [2]int32{1, 2} || len(ix.Calls)+len(ix.Results) > 0 {
+		t.Errorf("pairs %v, calls %v, results %v", pairs, ix.Calls, ix.Results)
+	}
+}

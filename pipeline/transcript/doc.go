@@ -5,9 +5,10 @@
 // forwarded as it came. Errors say what and where, never what stood there.
 //
 // [Index.Digest] hashes blocks and messages so that equal content has equal digests wherever a breakpoint lies: every
-// cache_control is left out with one adjoining comma, a null one too; string content hashes like a list of one text block;
-// thinking counts in no message, and neither the attribution block nor deferred tools in the key. Any other byte of a block counts, and so does
-// what a message holds besides role and content. Bytes between blocks and the order of the outermost members do not.
+// cache_control is left out with one adjoining comma, a null one too, and so is every cachePoint of Bedrock Converse, which is an
+// element of its own; string content hashes like a list of one text block; thinking counts in no message, and neither the
+// attribution block nor deferred tools in the key. Any other byte of a block counts, and so does what a message holds besides
+// role and content. Bytes between blocks and the order of the outermost members do not.
 //
 // Text, roles, paths and token estimates ([Est]) are worked out lazily, only for what a filter asks for. They are for
 // looking at: what is forwarded or hashed is always the raw span.

@@ -17,15 +17,15 @@ var refusals = []string{
 	// Codex
 	"unsupported call: ", "apply_patch verification failed: ", "exec_command failed for ", "write_stdin failed: ", "failed to parse function arguments",
 	"aborted by user after ", "aborted by user", "Script failed\n",
-	// opencode
+	// opencode.
 	"The arguments provided to the tool are invalid: ",
 	// Cline; Roo, Kilo and Zoo
 	"The user denied this operation.", "The tool execution failed with the following error:", "Missing value for required parameter '",
 	"This tool cannot be used in PLAN MODE.", `{"status":"error"`, `{"status":"denied"`, "<files><error>", "<error>",
-	// Gemini CLI, Qwen Code
+	// Gemini CLI, Qwen Code.
 	"Error executing tool ", "Error preparing edit: ", "Error executing edit: ", "Failed to edit, ", "Command was cancelled by user",
 	"Command was automatically cancelled", "[Operation Cancelled]", "Tool execution denied by policy",
-	// goose
+	// goose.
 	"No match found for the specified text.",
 	// the text editor of Anthropic, SWE-agent and OpenHands
 	"No replacement was performed", "Invalid `path` parameter", "Invalid `view_range` parameter", "Invalid `insert_line` parameter",
@@ -73,28 +73,70 @@ func (list forms) find(s string) string {
 
 // done is what edits answer that were made.
 var done = forms{
-	{"Success. Updated the following files:", ""}, {"Script completed\n", ""}, // Codex; its code mode, where a patch that fails ends the script
-	{"Edit applied successfully.", ""}, {"Wrote file successfully.", ""}, // opencode
-	{"The file ", " has been updated"}, {"The file ", " has been edited"}, {"File created successfully at: ", ""}, // Claude Code, the text editors, Cline
-	{"Last edit to ", " undone successfully"}, {"Text replaced. Please review the changes", ""}, // text editors, SWE-agent
-	{"Edited ", "\n```diff"}, {"Inserted content at line ", " in "}, // Cline
-	{"The content was successfully saved to ", ""}, {"The user made the following updates to your content:", ""}, // Cline, Roo
-	{"<file_write_result>", ""}, {`{"path":`, `"operation":`}, {"Changes successfully applied to ", ""}, // Roo
-	{"Successfully modified file: ", ""}, {"Successfully created and wrote to new file: ", ""}, {"Successfully overwrote file: ", ""},
-	{"Created new file: ", ""}, {"The file: ", " has been updated."}, // Gemini CLI, Qwen Code
-	{"Successfully replaced ", ""}, {"Successfully wrote ", ""}, // Pi; older goose
-	{"Edited ", " lines)"}, {"Created ", " lines)"}, {"Wrote ", " lines)"}, // goose
-	{"File ", " updated with changes"}, {"Created file ", " with "}, // Copilot CLI
-	{"Successfully inserted content at line ", ""}, {"Successfully undid ", ""}, // Grok CLI
+	// Codex; its code mode, where a patch that fails ends the script.
+	{"Success. Updated the following files:", ""},
+	{"Script completed\n", ""},
+	// opencode.
+	{"Edit applied successfully.", ""},
+	{"Wrote file successfully.", ""},
+	// Claude Code, the text editors, Cline.
+	{"The file ", " has been updated"},
+	{"The file ", " has been edited"},
+	{"File created successfully at: ", ""},
+	// Text editors, SWE-agent.
+	{"Last edit to ", " undone successfully"},
+	{"Text replaced. Please review the changes", ""},
+	// Cline.
+	{"Edited ", "\n```diff"},
+	{"Inserted content at line ", " in "},
+	// Cline, Roo.
+	{"The content was successfully saved to ", ""},
+	{"The user made the following updates to your content:", ""},
+	// Roo.
+	{"<file_write_result>", ""},
+	{`{"path":`, `"operation":`},
+	{"Changes successfully applied to ", ""},
+	// Gemini CLI, Qwen Code.
+	{"Successfully modified file: ", ""},
+	{"Successfully created and wrote to new file: ", ""},
+	{"Successfully overwrote file: ", ""},
+	{"Created new file: ", ""},
+	{"The file: ", " has been updated."},
+	// Pi; older goose.
+	{"Successfully replaced ", ""},
+	{"Successfully wrote ", ""},
+	// goose.
+	{"Edited ", " lines)"},
+	{"Created ", " lines)"},
+	{"Wrote ", " lines)"},
+	// Copilot CLI.
+	{"File ", " updated with changes"},
+	{"Created file ", " with "},
+	// Grok CLI.
+	{"Successfully inserted content at line ", ""},
+	{"Successfully undid ", ""},
 }
 
 // shown is what reads answer that show a file.
 var shown = forms{
-	{"<path>", "</path>\n<type>file</type>\n<content>"}, {"<file>\n", "| "}, // opencode, of today and older
-	{"<files>\n<file><path>", "<content"}, {"File: ", "\nLines "}, {"File: ", "\n 1 | "}, {"File: ", "\n1 | "}, // Roo
-	{"Here's the result of running `cat -n` on ", ""}, {"[File: ", " lines total)]"}, // the text editors, SWE-agent
-	{"IMPORTANT: The file content has been truncated.", "Showing lines "}, {"Showing lines ", " total lines."}, {"--- ", " ---\n\n"}, // Gemini CLI, Qwen Code
-	{"Contents of ", ":\n1: "}, {"Lines ", ":\n"}, // Grok CLI
+	// opencode, of today and older.
+	{"<path>", "</path>\n<type>file</type>\n<content>"},
+	{"<file>\n", "| "},
+	// Roo.
+	{"<files>\n<file><path>", "<content"},
+	{"File: ", "\nLines "},
+	{"File: ", "\n 1 | "},
+	{"File: ", "\n1 | "},
+	// The text editors, SWE-agent.
+	{"Here's the result of running `cat -n` on ", ""},
+	{"[File: ", " lines total)]"},
+	// Gemini CLI, Qwen Code.
+	{"IMPORTANT: The file content has been truncated.", "Showing lines "},
+	{"Showing lines ", " total lines."},
+	{"--- ", " ---\n\n"},
+	// Grok CLI.
+	{"Contents of ", ":\n1: "},
+	{"Lines ", ":\n"},
 }
 
 var lineNumber = regexp.MustCompile(`^ *(\d+)(\t|→|\. | *\| ?)`)
@@ -135,12 +177,9 @@ var (
 	// Codex and Amp of old: {"output":"…","metadata":{"exit_code":0,"duration_seconds":0.1}}
 	jsonExit = regexp.MustCompile(`[{,] ?"exit_?[cC]ode": ?(-?\d+)[},][^"]*(?:"duration_seconds": ?[\d.e-]+)?[}\]]*$`)
 	// OpenHands: lines in brackets at the end.
-	handsExit = regexp.MustCompile(`\n?\[(?:The command completed|Command finished) with exit code (-?\d+)\.?[^\n\]]*\](?:\n\[[^\n]*\])*$`)
+	handsExit = regexp.MustCompile(`\[(?:The command completed|Command finished) with exit code (-?\d+)\.?[^\n\]]*\](?:\n\[[^\n]*\])*$`)
 	// Copilot CLI: <exited with exit code 0>, <shellId: 3 completed with exit code 0>
 	copilotExit = regexp.MustCompile(`<(?:exited|shellId: [^<>\n]* completed) with exit code (-?\d+)>$`)
-	// goose and Pi, of commands that failed.
-	tailExit = regexp.MustCompile(`(?:^|\n)Command exited with code (-?\d+)$`)
-	timedOut = regexp.MustCompile(`(?:^|\n)Command timed out(?: after \S+ \w+)?$`)
 	// Gemini CLI and Qwen Code: Output: …, then lines of facts; the exit code is told if it is not 0, by older ones always.
 	geminiFacts = regexp.MustCompile(`(?:^|\n)((?:(?:Error|Exit Code|Signal|Background PIDs|Process Group PGID): [^\n]*(?:\n|$))+)$`)
 )
@@ -159,27 +198,36 @@ func (a *answer) exit() (code int, by string) {
 		return coded(codexExit, a.head, "Codex")
 	case strings.HasPrefix(a.head, "Command execut"):
 		return coded(rooExit, a.head, "Roo")
-	case strings.HasPrefix(a.head, "{"):
+	case strings.HasPrefix(a.head, "{") && strings.Contains(a.tail, `"exit`):
 		return coded(jsonExit, a.tail, "JSON with exit_code")
 	case strings.HasPrefix(a.head, "Output: "), strings.HasPrefix(a.head, "Command: "):
-		if code, by := geminiExit(a.tail); by != "" {
-			return code, by
-		}
+		return geminiExit(a.tail)
 	}
-	if strings.HasSuffix(a.tail, "]") {
+	return a.exitBehind()
+}
+
+// exitBehind is the exit code that stands in the last line, or lines.
+func (a *answer) exitBehind() (code int, by string) {
+	last := a.tail[strings.LastIndexByte(a.tail, '\n')+1:]
+	switch {
+	case strings.HasPrefix(last, "Command timed out"): // goose, Pi
+		return 1, "Command timed out"
+	case strings.HasPrefix(last, tailExit):
+		return codeAt(last[len(tailExit):], tailExit)
+	case !strings.Contains(a.tail, " with exit code "):
+	case strings.HasSuffix(last, "]"):
 		if code, by = coded(handsExit, a.tail, "OpenHands"); code == -1 {
 			code = running // it waits for the command
 		}
 		return code, by
+	case strings.HasSuffix(last, ">"):
+		return coded(copilotExit, last, "Copilot CLI")
 	}
-	if strings.HasSuffix(a.tail, ">") {
-		return coded(copilotExit, a.tail, "Copilot CLI")
-	}
-	if timedOut.MatchString(a.tail) {
-		return 1, "Command timed out"
-	}
-	return coded(tailExit, a.tail, "Command exited with code")
+	return 0, ""
 }
+
+// tailExit begins the last line that goose and Pi write behind the output of a command that failed.
+const tailExit = "Command exited with code "
 
 // coded is the code that an envelope of the form holds.
 func coded(re *regexp.Regexp, text, by string) (int, string) {

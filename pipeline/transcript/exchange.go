@@ -55,12 +55,16 @@ func (ix *Index) Pairs(found func(call, result int32)) {
 		}
 	}
 	var own map[string]int32 // messages of the provider's own calls
+	ids := []string{"id", "tool_use_id", "caller.tool_id", "approval_request_id"}
+	if ix.Format == Converse {
+		ids = []string{"toolUse.toolUseId", "toolResult.toolUseId"}
+	}
 	for i := range ix.Blocks {
 		b := &ix.Blocks[i]
 		if b.Kind != Other && (own == nil || b.Kind != ToolUse) || ix.Messages[b.Msg].Role != Assistant && ix.Format != Responses {
 			continue
 		}
-		members := gjson.GetManyBytes(b.Raw.Of(ix.Body), "id", "tool_use_id", "caller.tool_id", "approval_request_id")
+		members := gjson.GetManyBytes(b.Raw.Of(ix.Body), ids...)
 		for _, ref := range members[1:] {
 			if call, ok := own[ref.Str]; ok && ref.Str != "" {
 				found(call, b.Msg)

@@ -29,34 +29,25 @@ func (ix *Index) ResultOutcome(r *Result) Outcome {
 		return Failed
 	}
 	if r.Call < 0 || r.Ambiguous {
-		o, _ := ix.judge(r)
-		return o
+		return ix.judge(r, func() ToolRole { return OtherTool })
 	}
 	if o := ix.factsAt(r.Call).outcome; o > 0 {
 		return Outcome(o - 1)
 	}
-	o, _ := ix.judge(r)
+	o := ix.judge(r, func() ToolRole { return ix.CallFacts(r.Call).Role })
 	ix.factsAt(r.Call).outcome = judged(o) + 1
 	return o
 }
 
-// judge tells the outcome of a result, and what says so.
-func (ix *Index) judge(r *Result) (Outcome, string) {
-	if r.IsError {
-		return Failed, byFlag
-	}
+// judge tells the outcome of a result that is not flagged.
+func (ix *Index) judge(r *Result, role func() ToolRole) Outcome {
 	a := answer{head: ix.head(r), tail: ix.tail(r, tailBytes), whole: func() string { return ix.ResultText(r) }}
-	return a.judge(ix.Format, func() ToolRole {
-		if r.Call < 0 {
-			return OtherTool
-		}
-		return ix.CallFacts(r.Call).Role
-	})
+	o, _ := a.judge(ix.Format, role)
+	return o
 }
 
 // What says an outcome, where no text does.
 const (
-	byFlag = "the error flag"
 	noFlag = "the format has an error flag, and it is not set"
 	byNone = "nothing known says how it went"
 )

@@ -43,12 +43,11 @@ func joined(found []Access, dir string) []Access {
 // Codex's code mode hands the model one tool whose input is a program that calls the others. Three forms of it are read, which are
 // what models mostly write; any other program may do anything with what its calls return.
 var (
-	// const r = await tools.exec_command({…}); text(r.output);
+	// A command: const r = await tools.exec_command({…}); text(r.output).
 	execBegins = regexp.MustCompile(`^\s*(?:const|let|var)\s+(\w+)\s*=\s*await\s+tools\.(?:exec_command|shell_command)\(`)
 	execEnds   = regexp.MustCompile(`^\)\s*;?\s*text\((?:JSON\.stringify\((\w+)\)|(\w+)(?:\.output)?)\)\s*;?\s*` +
 		`(?:if\s*\(\w+\.session_id\)\s*text\([^()]*\)\s*;?\s*)?$`)
-	// const patch = "…"; text(await tools.apply_patch(patch));
-	// text(await tools.apply_patch("…"));
+	// A patch: const patch = "…"; text(await tools.apply_patch(patch)), or text(await tools.apply_patch("…")).
 	patchBegins = regexp.MustCompile(`^\s*(?:(?:const|let|var)\s+(\w+)\s*=\s*|text\(\s*await\s+tools\.apply_patch\()`)
 	patchEnds   = regexp.MustCompile(`^\s*;?\s*(?:` +
 		`text\(\s*await\s+tools\.apply_patch\((\w+)\)\s*\)|` +

@@ -71,9 +71,9 @@ var table = func() map[string]tool {
 }()
 
 // fold is the form of a name in which the table has it: read_file, readFile, ReadFile and read-file are one name.
-func fold(name string) string {
-	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name))
-}
+func fold(name string) string { return strings.ToLower(joints.Replace(name)) }
+
+var joints = strings.NewReplacer("_", "", "-", "")
 
 // browserPrefix begins the names of the tools by which browser servers show and change a page.
 const browserPrefix = "browser_"

@@ -1,9 +1,9 @@
-package simprovider
+package simkit
 
 import "time"
 
-// shelf keeps values by the id of the answer they belong to, each for a time; the oldest go first where room is short.
-type shelf[T any] struct {
+// Shelf keeps values by the id of the answer they belong to, each for a time; the oldest go first where room is short.
+type Shelf[T any] struct {
 	room   int // weight of everything that may be kept
 	used   int
 	values map[string]kept[T]
@@ -17,10 +17,11 @@ type kept[T any] struct {
 	weight int
 }
 
-func newShelf[T any](room int) *shelf[T] { return &shelf[T]{room: room, values: map[string]kept[T]{}} }
+// NewShelf returns an empty shelf.
+func NewShelf[T any](room int) *Shelf[T] { return &Shelf[T]{room: room, values: map[string]kept[T]{}} }
 
-// put keeps a value. Ids do not come twice.
-func (s *shelf[T]) put(id string, v T, weight int, until time.Time) {
+// Put keeps a value. Ids do not come twice.
+func (s *Shelf[T]) Put(id string, v T, weight int, until time.Time) {
 	s.values[id] = kept[T]{v, until, weight}
 	s.order = append(s.order, id)
 	s.used += weight
@@ -31,8 +32,8 @@ func (s *shelf[T]) put(id string, v T, weight int, until time.Time) {
 	}
 }
 
-// get returns the value of an id, false if it is not or no longer kept.
-func (s *shelf[T]) get(id string, at time.Time) (T, bool) {
+// Get returns the value of an id, false if it is not or no longer kept.
+func (s *Shelf[T]) Get(id string, at time.Time) (T, bool) {
 	k, ok := s.values[id]
 	if !ok || k.until.Before(at) {
 		var none T

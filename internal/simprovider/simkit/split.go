@@ -1,4 +1,4 @@
-package simprovider
+package simkit
 
 import (
 	"bytes"
@@ -12,32 +12,33 @@ import (
 const maxDepth = 1000
 
 var (
-	errSyntax    = errors.New("unexpected character")
+	// ErrSyntax says that the JSON grammar does not allow a byte where it stands.
+	ErrSyntax    = errors.New("unexpected character")
 	errDepth     = errors.New("recursion limit exceeded")
 	errUTF8      = errors.New("str is not valid UTF-8")
 	errSurrogate = errors.New("no low surrogate in string")
 )
 
-// members calls visit for every member of the object that raw is, in order, with the place where its value starts; visit
+// Members calls visit for every member of the object that raw is, in order, with the place where its value starts; visit
 // returns where the value ends.
 //
 // Only the object's own grammar is checked here, so that values seen before need no second look: raw is valid JSON iff
-// members succeeds and every value is sound.
-func members(raw []byte, visit func(name string, at int) (int, error)) error {
-	end, err := split(raw, blank(raw, 0), '{', visit)
-	if err == nil && blank(raw, end) != len(raw) {
-		return errSyntax
+// Members succeeds and every value is sound.
+func Members(raw []byte, visit func(name string, at int) (int, error)) error {
+	end, err := split(raw, Blank(raw, 0), '{', visit)
+	if err == nil && Blank(raw, end) != len(raw) {
+		return ErrSyntax
 	}
 	return err
 }
 
-// elements calls visit with the bounds of every element of an array, and returns where the array ends.
-func elements(raw []byte, at int, visit func(at, end int) error) (int, error) {
+// Elements calls visit with the bounds of every element of an array, and returns where the array ends.
+func Elements(raw []byte, at int, visit func(at, end int) error) (int, error) {
 	return split(raw, at, '[', element(raw, visit))
 }
 
-// elementsAfter does the same for the rest of an array, behind the element that ends at end.
-func elementsAfter(raw []byte, end int, visit func(at, end int) error) (int, error) {
+// ElementsAfter does the same for the rest of an array, behind the element that ends at end.
+func ElementsAfter(raw []byte, end int, visit func(at, end int) error) (int, error) {
 	at, closed, err := next(raw, end, '[')
 	if closed || err != nil {
 		return at, err
@@ -47,7 +48,7 @@ func elementsAfter(raw []byte, end int, visit func(at, end int) error) (int, err
 
 func element(raw []byte, visit func(at, end int) error) func(string, int) (int, error) {
 	return func(_ string, at int) (int, error) {
-		end, err := skip(raw, at)
+		end, err := Skip(raw, at)
 		if err != nil {
 			return 0, err
 		}
@@ -57,9 +58,9 @@ func element(raw []byte, visit func(at, end int) error) func(string, int) (int, 
 
 func split(raw []byte, at int, open byte, visit func(string, int) (int, error)) (int, error) {
 	if at == len(raw) || raw[at] != open {
-		return 0, errSyntax
+		return 0, ErrSyntax
 	}
-	at = blank(raw, at+1)
+	at = Blank(raw, at+1)
 	if at < len(raw) && raw[at] == open+2 {
 		return at + 1, nil
 	}
@@ -71,17 +72,17 @@ func each(raw []byte, at int, open byte, visit func(string, int) (int, error)) (
 	for {
 		name := ""
 		if open == '{' {
-			end, err := skip(raw, at)
+			end, err := Skip(raw, at)
 			if err != nil || raw[at] != '"' || json.Unmarshal(raw[at:end], &name) != nil {
-				return 0, errSyntax
+				return 0, ErrSyntax
 			}
 			if !utf8.Valid(raw[at:end]) {
 				return 0, errUTF8
 			}
-			if at = blank(raw, end); at == len(raw) || raw[at] != ':' {
-				return 0, errSyntax
+			if at = Blank(raw, end); at == len(raw) || raw[at] != ':' {
+				return 0, ErrSyntax
 			}
-			at = blank(raw, at+1)
+			at = Blank(raw, at+1)
 		}
 		end, err := visit(name, at)
 		if err != nil {
@@ -96,25 +97,26 @@ func each(raw []byte, at int, open byte, visit func(string, int) (int, error)) (
 
 // next returns where the value behind the one that ends at end starts, or where the group ends that it closes.
 func next(raw []byte, end int, open byte) (at int, closed bool, err error) {
-	at = blank(raw, end)
+	at = Blank(raw, end)
 	switch {
 	case at < len(raw) && raw[at] == open+2:
 		return at + 1, true, nil
 	case at < len(raw) && raw[at] == ',':
-		return blank(raw, at+1), false, nil
+		return Blank(raw, at+1), false, nil
 	}
-	return 0, false, errSyntax
+	return 0, false, ErrSyntax
 }
 
-func blank(raw []byte, at int) int {
+// Blank returns where the next byte stands that is no white space.
+func Blank(raw []byte, at int) int {
 	for at < len(raw) && (raw[at] == ' ' || raw[at] == '\t' || raw[at] == '\n' || raw[at] == '\r') {
 		at++
 	}
 	return at
 }
 
-// skip returns the end of the value that starts at at. What it spans is a value only if it is sound.
-func skip(raw []byte, at int) (int, error) {
+// Skip returns the end of the value that starts at at. What it spans is a value only if it is sound.
+func Skip(raw []byte, at int) (int, error) {
 	depth := 0
 	for start := at; at < len(raw); {
 		switch raw[at] {
@@ -143,12 +145,12 @@ func skip(raw []byte, at int) (int, error) {
 		}
 		at++
 	}
-	return 0, errSyntax // a member or an element is always followed by something
+	return 0, ErrSyntax // a member or an element is always followed by something
 }
 
 func end(start, at int) (int, error) {
 	if start == at {
-		return 0, errSyntax
+		return 0, ErrSyntax
 	}
 	return at, nil
 }
@@ -157,7 +159,7 @@ func skipString(raw []byte, at int) (int, error) {
 	for from := at + 1; ; {
 		i := bytes.IndexByte(raw[from:], '"')
 		if i < 0 {
-			return 0, errSyntax
+			return 0, ErrSyntax
 		}
 		from += i
 		slashes := 0
@@ -171,13 +173,13 @@ func skipString(raw []byte, at int) (int, error) {
 	}
 }
 
-// sound checks that raw is valid JSON in UTF-8 without a lone surrogate, which the provider's parser refuses.
-func sound(raw []byte) error {
+// Sound checks that raw is valid JSON in UTF-8 without a lone surrogate, which the provider's parser refuses.
+func Sound(raw []byte) error {
 	if !utf8.Valid(raw) {
 		return errUTF8
 	}
 	if !json.Valid(raw) {
-		return errSyntax
+		return ErrSyntax
 	}
 	for at := bytes.IndexByte(raw, '\\'); at >= 0; {
 		next := at + 2

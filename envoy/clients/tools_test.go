@@ -1,0 +1,89 @@
+//go:build unix
+
+package clients_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+)
+
+// tools are a client's words for what the model wants, by verb. dir is where the client works.
+type tools map[verb]func(a act, dir string) call
+
+// answer puts acts into the client's words.
+func (own tools) answer(acts []act, dir string) (words string, calls []call) {
+	for _, a := range acts {
+		if a.verb == say {
+			words = a.text
+			continue
+		}
+		calls = append(calls, own[a.verb](a, dir))
+	}
+	return words, calls
+}
+
+// grep is the command that searches where a client has no tool for it.
+func grep(a act, dir string) string { return "grep -n " + a.text + " " + filepath.Join(dir, a.path) }
+
+var claudeTools = tools{
+	read: func(a act, dir string) call {
+		return call{name: "Read", arguments: map[string]any{"file_path": filepath.Join(dir, a.path)}}
+	},
+	edit: func(a act, dir string) call {
+		return call{name: "Edit", arguments: map[string]any{"file_path": filepath.Join(dir, a.path), "old_string": a.old, "new_string": a.new}}
+	},
+	shell: func(a act, _ string) call {
+		return call{name: "Bash", arguments: map[string]any{"command": a.text, "description": "Look"}}
+	},
+	search: func(a act, dir string) call {
+		return call{name: "Bash", arguments: map[string]any{"command": grep(a, dir), "description": "Search"}}
+	},
+}
+
+var opencodeTools = tools{
+	read: func(a act, dir string) call {
+		return call{name: "read", arguments: map[string]any{"filePath": filepath.Join(dir, a.path)}}
+	},
+	edit: func(a act, dir string) call {
+		return call{name: "edit", arguments: map[string]any{"filePath": filepath.Join(dir, a.path), "oldString": a.old, "newString": a.new}}
+	},
+	shell: func(a act, _ string) call {
+		return call{name: "bash", arguments: map[string]any{"command": a.text, "description": "Look"}}
+	},
+	search: func(a act, dir string) call {
+		return call{name: "bash", arguments: map[string]any{"command": grep(a, dir), "description": "Search"}}
+	},
+}
+
+// codexTools are those of models to which Codex gives functions.
+var codexTools = tools{
+	read: func(a act, _ string) call {
+		return call{name: "exec_command", arguments: map[string]any{"cmd": "cat " + a.path}}
+	},
+	edit: func(a act, _ string) call { return call{name: "apply_patch", raw: patch(a)} },
+	shell: func(a act, _ string) call {
+		return call{name: "exec_command", arguments: map[string]any{"cmd": a.text}}
+	},
+	search: func(a act, dir string) call {
+		return call{name: "exec_command", arguments: map[string]any{"cmd": grep(a, dir)}}
+	},
+}
+
+// codexScripts are those of models to which Codex gives one tool that runs JavaScript.
+var codexScripts = tools{
+	read:   func(a act, _ string) call { return javascript("exec_command", map[string]any{"cmd": "cat " + a.path}) },
+	edit:   func(a act, _ string) call { return javascript("apply_patch", patch(a)) },
+	shell:  func(a act, _ string) call { return javascript("exec_command", map[string]any{"cmd": a.text}) },
+	search: func(a act, dir string) call { return javascript("exec_command", map[string]any{"cmd": grep(a, dir)}) },
+}
+
+// javascript is a call of a tool from a program.
+func javascript(tool string, argument any) call {
+	return call{name: "exec", raw: fmt.Sprintf("const result = await tools.%s(%s);\ntext(typeof result === \"string\" ? result : result.output);", tool, marshal(argument))}
+}
+
+// patch is an edit in the form of apply_patch.
+func patch(a act) string {
+	return strings.Join([]string{"*** Begin Patch", "*** Update File: " + a.path, "@@", "-" + a.old, "+" + a.new, "*** End Patch", ""}, "\n")
+}
