@@ -80,6 +80,7 @@ type Request struct {
 	Route        string // for metrics
 	Format       transcript.Format
 	Model        string // from the path; empty: the body names it
+	Place        cache.Place
 	Body         []byte
 	Tenant       string // material of the tenant's key; hashed at once, kept nowhere
 	Session      string // from a header; empty: the body may name it
@@ -93,6 +94,7 @@ type Request struct {
 	Anonymous    bool // where nothing names the session, the way its conversation begins does (anonymous: prefix)
 	Unsure       bool // the path hides whose model it is: the body is Anthropic's only if it has anthropic_version
 	Explain      bool // say what became of every result; costs time, for people who ask
+	Unbridged    bool // no breakpoint is added to bridge a gap: the body is a part of what is sent, and the rest has its own
 }
 
 // Level says which rung of the fallback ladder answered.
@@ -121,6 +123,7 @@ type Outcome struct {
 	Bound   bool
 	Held    int            // results held out of the cache
 	Replays int            // decisions in force that were replayed
+	Applied []string       // filters whose decisions or cut stand in the outbound, each once
 	Cut     int            // messages that the cut in force leaves out
 	Reused  map[string]int // by filter: Est of turns that its cut left out and of which the newest one uses what stands nowhere else
 	Tokens  int            // Est of what decisions and cut leave out

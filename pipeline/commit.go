@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/tidemark-dev/tidemark/filters"
 	"github.com/tidemark-dev/tidemark/pipeline/cache"
@@ -196,6 +197,7 @@ func (p *pass) report() {
 			if d != nil {
 				o.Replays++
 				o.Tokens += d.Tokens - d.MarkerTokens
+				o.applied(d.Filter)
 			}
 		}
 	}
@@ -206,6 +208,7 @@ func (p *pass) report() {
 			o.Reused = map[string]int{c.Filter: n}
 		}
 		o.Tokens += c.Tokens - c.StubTokens
+		o.applied(c.Filter)
 		for _, gone := range p.out.span.Dropped {
 			if gone {
 				o.Cut++
@@ -227,5 +230,12 @@ func (p *pass) report() {
 		o.Level = Replayed
 	default:
 		o.Level = Original
+	}
+}
+
+// applied notes a filter whose decision or cut stands in the outbound.
+func (o *Outcome) applied(filter string) {
+	if !slices.Contains(o.Applied, filter) {
+		o.Applied = append(o.Applied, filter)
 	}
 }

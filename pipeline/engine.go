@@ -208,7 +208,7 @@ func (e *Engine) ladder(ctx context.Context, p *pass, gate filters.Gate) {
 // reset takes back what an attempt that failed has written.
 func (o *Outcome) reset() {
 	o.Body, o.Level, o.BytesOut, o.New, o.Move, o.Held, o.Replays, o.Tokens, o.Cut, o.Reused = nil, Original, o.BytesIn, nil, nil, 0, 0, 0, 0, nil
-	o.sent = nil
+	o.sent, o.Applied = nil, nil
 	o.Breakpoints, o.Undeclared, o.Branch, o.Parent = BreakpointChanges{}, false, 0, 0
 	o.Gate, o.Desync, o.Kind, o.Cache = "", false, KindNone, CacheFirst
 	clear(o.Gates)

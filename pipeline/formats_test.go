@@ -289,7 +289,7 @@ func TestFormatsDecideAlike(t *testing.T) {
 		})
 		conv, at := m.Conversation(rapid.IntRange(1, 8).Draw(t, "turns")), epoch
 		conv.System = append(conv.System, gen.Text(strings.Repeat("Work with care. ", 1700))) // no body comes near the smallest that is cached
-		conv.Dialect.Custom = false // a patch that is no JSON has other tokens
+		conv.Dialect.Custom = false                                                           // a patch that is no JSON has other tokens
 		engines := map[transcript.Format]*pipeline.Engine{}
 		for f := range all {
 			e, err := pipeline.New(context.Background(), keyed{memory.New()}, pipeline.Options{Flush: -1, Start: epoch, DeepProof: true})

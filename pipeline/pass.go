@@ -34,7 +34,7 @@ type pass struct {
 	shadow bool
 	// anonymous: nobody names the session; nothing that is left out of it can be restored.
 	anonymous bool
-	at     time.Time // of the last stage mark
+	at        time.Time // of the last stage mark
 
 	gate        filters.Gate // why nothing new may be decided
 	m           match
@@ -84,7 +84,7 @@ func (p *pass) prepare() {
 		p.key = p.e.hasher.Sum(append(append([]byte("agent "), ix.Key[:]...), p.r.Agent...))
 	}
 	p.id = newID()
-	p.price = p.e.prices.Lookup(strings.Clone(ix.Model))
+	p.price = p.e.prices.At(strings.Clone(ix.Model), p.r.Place)
 	if ix.Format.Automatic() && (ix.TopTTL == 0 || p.price.AutoTTL == cache.Unbounded) { // a retention bounds only what is bounded
 		ix.TopTTL = p.price.AutoTTL
 	}
@@ -196,28 +196,6 @@ func (p *pass) send(ctx context.Context) error {
 
 // anonymousLife is how long a session is remembered that nobody names: two of them may begin alike.
 const anonymousLife = time.Hour
-
-// patience is how long a request waits for the session's lock: a quarter of the time that is left.
-func patience(ctx context.Context) time.Duration {
-	if d, ok := ctx.Deadline(); ok {
-		return time.Until(d) / 4 //nolint:forbidigo // a deadline is wall-clock time
-	}
-	return time.Second
-}
-
-// grace is what a replay may take beyond the deadline: a stale replay would cost the prefix, a late one only time.
-const grace = 25 * time.Millisecond
-
-// lenient is ctx with at least grace left.
-func lenient(ctx context.Context) (context.Context, context.CancelFunc) {
-	left := grace
-	if d, ok := ctx.Deadline(); !ok && ctx.Err() == nil {
-		left = settleTimeout
-	} else if ok {
-		left = max(left, time.Until(d)) //nolint:forbidigo // a deadline is wall-clock time
-	}
-	return context.WithTimeout(context.WithoutCancel(ctx), left)
-}
 
 // load brings the session up to date. A dead store leaves what is in memory; with nothing there the branch cannot be read.
 func (p *pass) load(ctx context.Context) error {

@@ -185,7 +185,9 @@ func (p *pass) breakpoints() error {
 		if p.scale == nil || p.decidedNow() {
 			p.scale = p.out.weigh()
 		}
-		in.Frontier, in.Doubtful = p.frontier()
+		if !p.r.Unbridged {
+			in.Frontier, in.Doubtful = p.frontier()
+		}
 	}
 	in.Place = p.place()
 	plan, err := breakpoint.Decide(&in)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-dev/tidemark/internal/coding"
+	"github.com/tidemark-dev/tidemark/pipeline/cache"
 	"github.com/tidemark-dev/tidemark/pipeline/transcript"
 )
 
@@ -27,18 +28,11 @@ func Reasons() []Reason {
 	return []Reason{OtherPath, OtherMethod, OtherType, EncodedContent, OtherModel, Wrapped}
 }
 
-// Platforms that a path can tell. The providers' own endpoints, and gateways that look like them, have none.
-const (
-	Bedrock = "bedrock"
-	Vertex  = "vertex"
-	Azure   = "azure"
-)
-
 // Wire is what path and content say of a request.
 type Wire struct {
 	Format      transcript.Format // UnknownFormat if Reason is set
 	Model       string            // from the path, decoded; empty: the body names it
-	Platform    string            // a word of the list above; empty: the path does not tell
+	Place       cache.Place       // where the model is served, as far as the path tells; gateways that look like providers do not
 	CountTokens bool              // it asks for the number of tokens, not for a turn
 	Auxiliary   bool              // it shares the prefix of a conversation and is no turn of it: compaction
 	// Unsure is set if the path hides whose model it is: the body is Anthropic's only if it has anthropic_version.

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tidemark-dev/tidemark/internal/identity"
+	"github.com/tidemark-dev/tidemark/pipeline/cache"
 	"github.com/tidemark-dev/tidemark/pipeline/transcript"
 )
 
@@ -29,41 +30,47 @@ var paths = []struct {
 		"/v1/chat/completions", "/chat/completions", "/openai/v1/chat/completions", "/v1beta/openai/chat/completions", "/api/paas/v4/chat/completions",
 		"/v1/projects/p/locations/l/endpoints/openapi/chat/completions",
 	}},
-	{identity.Wire{Format: transcript.Chat, Platform: identity.Azure, Model: "my deployment"}, []string{
+	{identity.Wire{Format: transcript.Chat, Place: cache.Place{Platform: cache.Azure}, Model: "my deployment"}, []string{
 		"/openai/deployments/my%20deployment/chat/completions?api-version=2025-04-01", "/x/openai/deployments/my%20deployment/chat/completions",
 	}},
-	{identity.Wire{Format: transcript.Chat, Platform: identity.Azure}, []string{"/openai/v1/chat/completions?api-version=preview"}},
+	{identity.Wire{Format: transcript.Chat, Place: cache.Place{Platform: cache.Azure}}, []string{"/openai/v1/chat/completions?api-version=preview"}},
 	{identity.Wire{Format: transcript.Responses}, []string{
 		"/v1/responses", "/responses", "/openai/v1/responses", "/openai/responses", "/backend-api/codex/responses",
 	}},
-	{identity.Wire{Format: transcript.Responses, Platform: identity.Azure}, []string{"/openai/responses?api-version=2025-03-01-preview"}},
+	{identity.Wire{Format: transcript.Responses, Place: cache.Place{Platform: cache.Azure}}, []string{"/openai/responses?api-version=2025-03-01-preview"}},
 	{identity.Wire{Format: transcript.Responses, Auxiliary: true}, []string{"/v1/responses/compact", "/backend-api/codex/responses/compact"}},
 	{identity.Wire{Format: transcript.Responses, CountTokens: true}, []string{"/v1/responses/input_tokens"}},
-	{identity.Wire{Format: transcript.Anthropic, Platform: identity.Bedrock, Model: "us.anthropic.claude-sonnet-4-5-20250929-v1:0"}, []string{
+	{identity.Wire{Format: transcript.Anthropic, Place: cache.Place{Platform: cache.Bedrock, Regional: true}, Model: "us.anthropic.claude-sonnet-4-5-20250929-v1:0"}, []string{
 		"/model/us.anthropic.claude-sonnet-4-5-20250929-v1:0/invoke",
 		"/model/us.anthropic.claude-sonnet-4-5-20250929-v1%3A0/invoke-with-response-stream",
 		"/x/model/us.anthropic.claude-sonnet-4-5-20250929-v1%3A0/invoke",
 		"/model/arn%3Aaws%3Abedrock%3Aus-east-1%3A1111%3Ainference-profile%2Fus.anthropic.claude-sonnet-4-5-20250929-v1%3A0/invoke",
 		"/model/arn:aws:bedrock:us-east-1:1111:inference-profile/us.anthropic.claude-sonnet-4-5-20250929-v1:0/invoke",
 	}},
-	{identity.Wire{Format: transcript.Anthropic, Platform: identity.Bedrock, Model: "anthropic.claude-3-haiku-20240307-v1:0"}, []string{
+	{identity.Wire{Format: transcript.Anthropic, Place: cache.Place{Platform: cache.Bedrock, Regional: true}, Model: "anthropic.claude-3-haiku-20240307-v1:0"}, []string{
 		"/model/anthropic.claude-3-haiku-20240307-v1:0/invoke",
 		"/model/arn:aws:bedrock:us-east-1::foundation-model%2Fanthropic.claude-3-haiku-20240307-v1:0/invoke",
 	}},
-	{identity.Wire{Format: transcript.Anthropic, Platform: identity.Bedrock, Model: profile, Unsure: true}, []string{
+	{identity.Wire{Format: transcript.Anthropic, Place: cache.Place{Platform: cache.Bedrock, Regional: true}, Model: profile, Unsure: true}, []string{
 		"/model/" + url.PathEscape(profile) + "/invoke", "/model/" + profile + "/invoke-with-response-stream",
 	}},
-	{identity.Wire{Format: transcript.Anthropic, Platform: identity.Bedrock, Model: "abcd1234", Unsure: true}, []string{"/model/abcd1234/invoke"}},
-	{identity.Wire{Format: transcript.Converse, Platform: identity.Bedrock, Model: "amazon.nova-pro-v1:0"}, []string{
+	{identity.Wire{Format: transcript.Anthropic, Place: cache.Place{Platform: cache.Bedrock, Regional: true}, Model: "abcd1234", Unsure: true}, []string{"/model/abcd1234/invoke"}},
+	{identity.Wire{Format: transcript.Converse, Place: cache.Place{Platform: cache.Bedrock, Regional: true}, Model: "amazon.nova-pro-v1:0"}, []string{
 		"/model/amazon.nova-pro-v1%3A0/converse", "/model/amazon.nova-pro-v1:0/converse-stream",
 	}},
-	{identity.Wire{Format: transcript.Converse, Platform: identity.Bedrock, Model: profile}, []string{"/model/" + url.PathEscape(profile) + "/converse"}},
-	{identity.Wire{Format: transcript.Anthropic, Platform: identity.Vertex, Model: "claude-sonnet-4-5@20250929"}, []string{
-		"/v1/projects/p/locations/global/publishers/anthropic/models/claude-sonnet-4-5@20250929:rawPredict",
-		"/v1/projects/p/locations/global/publishers/anthropic/models/claude-sonnet-4-5%4020250929:streamRawPredict",
+	{identity.Wire{Format: transcript.Converse, Place: cache.Place{Platform: cache.Bedrock, Regional: true}, Model: profile}, []string{"/model/" + url.PathEscape(profile) + "/converse"}},
+	{identity.Wire{Format: transcript.Anthropic, Place: cache.Place{Platform: cache.Vertex, Regional: true}, Model: "claude-sonnet-4-5@20250929"}, []string{
+		"/v1/projects/p/locations/europe-west1/publishers/anthropic/models/claude-sonnet-4-5@20250929:rawPredict",
+		"/v1/projects/p/locations/us-east5/publishers/anthropic/models/claude-sonnet-4-5%4020250929:streamRawPredict",
 		"/v1beta1/projects/p/locations/l/publishers/anthropic/models/claude-sonnet-4-5@20250929%3ArawPredict",
 	}},
-	{identity.Wire{Format: transcript.Anthropic, Platform: identity.Vertex, CountTokens: true}, []string{
+	{identity.Wire{Format: transcript.Anthropic, Place: cache.Place{Platform: cache.Vertex}, Model: "claude-sonnet-4-5@20250929"}, []string{
+		"/v1/projects/p/locations/global/publishers/anthropic/models/claude-sonnet-4-5@20250929:rawPredict",
+	}},
+	{identity.Wire{Format: transcript.Converse, Place: cache.Place{Platform: cache.Bedrock}, Model: "global.anthropic.claude-sonnet-4-5-20250929-v1:0"}, []string{
+		"/model/global.anthropic.claude-sonnet-4-5-20250929-v1:0/converse",
+	}},
+	{identity.Wire{Format: transcript.Anthropic, Place: cache.Place{Platform: cache.Vertex, Regional: true}, CountTokens: true}, []string{
 		"/v1/projects/p/locations/l/publishers/anthropic/models/count-tokens:rawPredict",
 	}},
 	{identity.Wire{Format: transcript.Gemini, Model: "gemini-3-pro"}, []string{
@@ -71,10 +78,10 @@ var paths = []struct {
 		"/v1beta/tunedModels/gemini-3-pro:generateContent",
 	}},
 	{identity.Wire{Format: transcript.Gemini, Model: "gemini-3-pro", CountTokens: true}, []string{"/v1beta/models/gemini-3-pro:countTokens"}},
-	{identity.Wire{Format: transcript.Gemini, Platform: identity.Vertex, Model: "gemini-3-pro"}, []string{
+	{identity.Wire{Format: transcript.Gemini, Place: cache.Place{Platform: cache.Vertex, Regional: true}, Model: "gemini-3-pro"}, []string{
 		"/v1/projects/p/locations/l/publishers/google/models/gemini-3-pro:streamGenerateContent", "/v1/publishers/google/models/gemini-3-pro:generateContent",
 	}},
-	{identity.Wire{Format: transcript.Gemini, Platform: identity.Vertex, Model: "gemini-3-pro", CountTokens: true}, []string{
+	{identity.Wire{Format: transcript.Gemini, Place: cache.Place{Platform: cache.Vertex, Regional: true}, Model: "gemini-3-pro", CountTokens: true}, []string{
 		"/v1/projects/p/locations/l/publishers/google/models/gemini-3-pro:countTokens",
 	}},
 	{identity.Wire{Reason: identity.Wrapped}, []string{
@@ -166,7 +173,7 @@ func FuzzFormat(f *testing.F) {
 		if (w.Reason == identity.Ours) != (w.Format != transcript.UnknownFormat) || w.Reason != identity.Ours && w != (identity.Wire{Reason: w.Reason}) {
 			t.Fatalf("%q: %+v", path, w)
 		}
-		if w.CountTokens && w.Auxiliary || w.Unsure && w.Platform != identity.Bedrock {
+		if w.CountTokens && w.Auxiliary || w.Unsure && w.Place.Platform != cache.Bedrock {
 			t.Fatalf("%q: %+v", path, w)
 		}
 	})

@@ -2,8 +2,10 @@ package identity
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 
+	"github.com/tidemark-dev/tidemark/pipeline/cache"
 	"github.com/tidemark-dev/tidemark/pipeline/transcript"
 )
 
@@ -65,20 +67,23 @@ func ends(s []string, tail ...string) bool {
 func openAI(w Wire, s []string, query string) Wire {
 	for i := 0; i+2 < len(s); i++ {
 		if s[i] == "openai" && s[i+1] == "deployments" {
-			w.Model, w.Platform = s[i+2], Azure
+			w.Model, w.Place.Platform = s[i+2], cache.Azure
 		}
 	}
 	if values, err := url.ParseQuery(query); err == nil && values.Has("api-version") {
-		w.Platform = Azure
+		w.Place.Platform = cache.Azure
 	}
 	return w
 }
+
+// global begins the ids of Bedrock's inference profiles that send requests to any region.
+const global = "global."
 
 // bedrock reads /model/{id}/{verb} of the Bedrock runtime. Converse is one shape for all vendors; InvokeModel has the vendor's
 // own. count-tokens wraps either body.
 func bedrock(s []string) Wire {
 	id, hidden := foundation(bedrockID(s))
-	w := Wire{Model: id, Platform: Bedrock}
+	w := Wire{Model: id, Place: cache.Place{Platform: cache.Bedrock, Regional: !strings.HasPrefix(id, global)}}
 	switch verb := s[len(s)-1]; {
 	case id == "":
 		return notOurs
@@ -140,7 +145,7 @@ func google(s []string, model, verb string) Wire {
 	w := Wire{Model: model}
 	publisher := "google"
 	if n >= 3 && s[n-1] == "models" && s[n-3] == "publishers" {
-		publisher, w.Platform = s[n-2], Vertex
+		publisher, w.Place = s[n-2], cache.Place{Platform: cache.Vertex, Regional: !slices.Contains(s, "global")}
 	}
 	switch {
 	case publisher == "anthropic" && (verb == "rawPredict" || verb == "streamRawPredict"):

@@ -83,7 +83,7 @@ func checkEdits(t fataler, ix *transcript.Index) {
 				continue
 			}
 			out := apply(ix.Body, []breakpoint.Edit{e})
-			was, is := breakpoint.Client(ix), breakpoint.Client(readAs(t, out, ix.Format))
+			was, is := breakpoint.Client(ix), breakpoint.Client(read(t, out, ix.Format))
 			if n := len(is) - len(was); n < -1 || n > 1 || n == 0 && slices.Equal(was, is) {
 				t.Fatalf("%+v makes %+v of %+v", e, is, was)
 			}

@@ -90,7 +90,7 @@ func draw(t *rapid.T, format transcript.Format) *drawn {
 	case !far && (!strange || rapid.Bool().Draw(t, "marked anew")):
 		scatter(t, c, rapid.Bool().Draw(t, "tidy"))
 	}
-	d := &drawn{ix: readAs(t, c.As(gen.Format(format.String())), format)}
+	d := &drawn{ix: read(t, c.As(gen.Format(format.String())), format)}
 	if format == transcript.Converse {
 		d.ix.Model = rapid.SampledFrom([]string{"us.anthropic.claude-sonnet-4-6", "anthropic.claude-sonnet-4-6", "anthropic.claude-opus-4-20250514-v1:0", "amazon.nova-pro-v1:0"}).Draw(t, "model")
 	}
@@ -123,7 +123,7 @@ func (d *drawn) decide(t fataler) {
 	d.client = breakpoint.Client(d.ix)
 	d.plan = decide(t, d.in)
 	d.out = apply(d.ix.Body, d.plan.Edits)
-	d.after = readAs(t, d.out, d.ix.Format)
+	d.after = read(t, d.out, d.ix.Format)
 	d.after.Model = d.ix.Model
 }
 
@@ -135,9 +135,7 @@ func decide(t fataler, in breakpoint.Input) breakpoint.Plan {
 	return plan
 }
 
-func read(t fataler, body []byte) *transcript.Index { return readAs(t, body, transcript.Anthropic) }
-
-func readAs(t fataler, body []byte, format transcript.Format) *transcript.Index {
+func read(t fataler, body []byte, format transcript.Format) *transcript.Index {
 	ix, err := transcript.Parse(body, format)
 	if err != nil {
 		t.Fatalf("%v in %s", err, body)

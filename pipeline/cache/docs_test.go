@@ -3,6 +3,7 @@ package cache
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"reflect"
 	"slices"
@@ -44,7 +45,10 @@ func page(table *Table) string {
 	p("documented, nothing counts as lapsed. A row *above n* holds for the whole of a request whose prompt is larger than that.")
 	for _, f := range sections(table) {
 		heading := "GPT"
-		if !f[0].gpt {
+		switch {
+		case strings.HasPrefix(f[0].family, geminiPrefix):
+			heading = "Gemini"
+		case !f[0].gpt:
 			heading = "Claude " + strings.ToUpper(f[0].family[:1]) + f[0].family[1:]
 		}
 		p("\n## %s\n", heading)
@@ -68,6 +72,18 @@ func page(table *Table) string {
 	p("Claude model of a family that is not listed, unless its version is older than 5. Every other model counts with ρ %s, writes at %s and %s times", number(r.Rho()), number(r.Write(Short)), number(r.Write(Long)))
 	p("the input price and a minimum of %s tokens, and its window as unknown; %s USD per million input tokens is then a stand-in. In metrics all of", number(float64(o.Minimum)), number(r.Input))
 	p("them are `%s`.\n", Other)
+	p("## Platforms\n")
+	p("| platform | what differs |\n|---|---|")
+	for _, name := range slices.Sorted(maps.Keys(table.platforms)) {
+		on := table.platforms[name]
+		says := []string{fmt.Sprintf("regional endpoints cost %s times as much for Claude from version %d.%d on", number(on.factor), on.from/100, on.from%100)}
+		for _, model := range slices.Sorted(maps.Keys(on.minimum)) {
+			says = append(says, fmt.Sprintf("the minimum of `%s` is %s tokens", model, number(float64(on.minimum[model]))))
+		}
+		p("| %s | %s |", name, strings.Join(says, "; "))
+	}
+	p("\nBedrock's inference profiles of a region and ids without one are regional, those that begin with `global.` are not; on Vertex every location but")
+	p("`global` is. An override holds wherever the model is served.\n")
 	p("## Overrides\n")
 	p("Only keys that are set count. Higher tiers follow the first one in proportion. Of a model that is not listed, prices that are not set keep their")
 	p("proportion to the input price.\n")

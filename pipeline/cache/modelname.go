@@ -27,8 +27,14 @@ type model struct {
 type naming struct {
 	nameFirst    *regexp.Regexp // opus-5-5
 	versionFirst *regexp.Regexp // claude-3-5-haiku, at the end
-	variants     []string       // families of GPT
+	variants     []string       // families of GPT and Gemini
 }
+
+// geminiPrefix begins the families of Gemini, which are named by their variants.
+const geminiPrefix = "gemini-"
+
+// geminiName takes gemini, its version and its variant: gemini-3.1-pro-preview, gemini-2.5-flash-lite.
+var geminiName = regexp.MustCompile(`\bgemini-(\d{1,2})(?:-(\d{1,2}))?-([a-z]+(?:-lite)?)\b`)
 
 // gptName takes gpt, its version and whatever follows. What has no number is no model of this kind (gpt-oss, gpt-image).
 var gptName = regexp.MustCompile(`\bgpt-?(\d{1,2})(?:-(\d{1,2})\b)?([a-z0-9-]*)`)
@@ -44,7 +50,7 @@ func newNaming(families []familyFile) *naming {
 	n := &naming{}
 	var words []string
 	for _, f := range families {
-		if f.Name == gptFamily || strings.HasPrefix(f.Name, gptFamily+"-") {
+		if f.Name == gptFamily || strings.HasPrefix(f.Name, gptFamily+"-") || strings.HasPrefix(f.Name, geminiPrefix) {
 			n.variants = append(n.variants, f.Name)
 		} else {
 			words = append(words, regexp.QuoteMeta(f.Name))
@@ -65,6 +71,14 @@ func normal(name string) string { return separators.Replace(strings.ToLower(name
 func (n *naming) parse(name string) model {
 	if m, ok := n.claude(name); ok {
 		return m
+	}
+	if all := geminiName.FindAllStringSubmatch(name, -1); all != nil {
+		m := all[len(all)-1]
+		out := model{version: version(m[1], m[2])}
+		if family := geminiPrefix + m[3]; slices.Contains(n.variants, family) {
+			out.family = family
+		}
+		return out
 	}
 	if all := gptName.FindAllStringSubmatch(name, -1); all != nil {
 		m := all[len(all)-1]

@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/hashicorp/golang-lru/v2"
 )
@@ -16,15 +17,16 @@ import (
 // first are scaled by as much as the first one changes. Of a model that the table does not list, the prices that are not set
 // keep their proportion to the input price.
 type Override struct {
-	Model   string  `config:"model" doc:"name of a model, or a glob of names; later entries count before earlier ones"`
-	Input   float64 `config:"input" doc:"USD per million tokens of uncached input"`
-	Output  float64 `config:"output" doc:"USD per million tokens of output"`
-	Read    float64 `config:"read" doc:"USD per million tokens read from the cache"`
-	Write5m float64 `config:"write_5m" doc:"USD per million tokens written to the cache for five minutes"`
-	Write1h float64 `config:"write_1h" doc:"USD per million tokens written to the cache for one hour"`
-	Minimum int     `config:"minimum" doc:"tokens that a prefix needs to be cached"`
-	Window  int     `config:"window" doc:"tokens that a prompt may have"`
-	Bound   *bool   `config:"bound" doc:"whether thinking blocks are bound to the exact prefix that produced them"`
+	Model   string        `config:"model" doc:"name of a model, or a glob of names; later entries count before earlier ones"`
+	Input   float64       `config:"input" doc:"USD per million tokens of uncached input"`
+	Output  float64       `config:"output" doc:"USD per million tokens of output"`
+	Read    float64       `config:"read" doc:"USD per million tokens read from the cache"`
+	Write5m float64       `config:"write_5m" doc:"USD per million tokens written to the cache for five minutes"`
+	Write1h float64       `config:"write_1h" doc:"USD per million tokens written to the cache for one hour"`
+	Minimum int           `config:"minimum" doc:"tokens that a prefix needs to be cached"`
+	Window  int           `config:"window" doc:"tokens that a prompt may have"`
+	AutoTTL time.Duration `config:"auto_ttl" doc:"longest life of what the provider caches by itself; without a bound nothing that was sent ever counts as gone"`
+	Bound   *bool         `config:"bound" doc:"whether thinking blocks are bound to the exact prefix that produced them"`
 }
 
 // Validate checks the values. The error names the key, the value and what is accepted.
@@ -46,6 +48,7 @@ func (o *Override) Validate() error {
 		{"write_1h", o.Write1h},
 		{"minimum", float64(o.Minimum)},
 		{"window", float64(o.Window)},
+		{"auto_ttl", float64(o.AutoTTL)},
 	} {
 		if !(n.value >= 0) || math.IsInf(n.value, 1) {
 			return fmt.Errorf("%s: %v is not a positive number", n.key, n.value)
@@ -101,6 +104,9 @@ func (o *Override) apply(p *Price) *Price {
 	}
 	if o.Window > 0 {
 		q.Window = o.Window
+	}
+	if o.AutoTTL > 0 {
+		q.AutoTTL = o.AutoTTL
 	}
 	if o.Bound != nil {
 		q.Bound = *o.Bound

@@ -29,6 +29,16 @@ type priceFile struct {
 	Date     string       `yaml:"date"`
 	Default  modelFile    `yaml:"default"`
 	Families []familyFile `yaml:"families"`
+
+	Platforms map[string]platformFile `yaml:"platforms"`
+}
+
+type platformFile struct {
+	Regional struct {
+		Factor float64 `yaml:"factor"`
+		From   string  `yaml:"from"`
+	} `yaml:"regional"`
+	Minimum map[string]int `yaml:"minimum"`
 }
 
 type familyFile struct {
@@ -62,7 +72,7 @@ func parsePrices(data []byte) (*Table, error) {
 	if _, err := time.Parse(time.DateOnly, file.Date); err != nil {
 		return nil, fmt.Errorf("read date of prices: %w", err)
 	}
-	t := &Table{date: file.Date, families: map[string]*family{}, names: newNaming(file.Families)}
+	t := &Table{date: file.Date, families: map[string]*family{}, platforms: map[string]*platform{}, names: newNaming(file.Families)}
 	var err error
 	if t.seen, err = lru.New[string, *Price](maxSeen); err != nil {
 		return nil, fmt.Errorf("make memory of model names: %w", err)
@@ -76,6 +86,11 @@ func parsePrices(data []byte) (*Table, error) {
 		return nil, fmt.Errorf("default: %w", err)
 	}
 	t.other.Name, t.other.Known = Other, false
+	for name, p := range file.Platforms {
+		if err := t.addPlatform(name, &p); err != nil {
+			return nil, fmt.Errorf("platform %s: %w", name, err)
+		}
+	}
 	return t, nil
 }
 

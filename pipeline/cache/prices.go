@@ -74,6 +74,7 @@ type Table struct {
 	names     *naming
 	other     Price
 	overrides []Override
+	platforms map[string]*platform
 	seen      *lru.Cache[string, *Price] // by name as asked for
 }
 

@@ -3,9 +3,11 @@ package transcript
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
@@ -331,6 +333,57 @@ func TestOthersAllocations(t *testing.T) {
 		})
 		if allocations > 2 {
 			t.Errorf("%s: %v allocations", f, allocations)
+		}
+	}
+}
+
+// Hostile shapes are refused or read with memory in proportion to the body.
+func TestOthersHostile(t *testing.T) {
+	many := func(n int, element func(i int) string) string {
+		list := make([]string, n)
+		for i := range list {
+			list[i] = element(i)
+		}
+		return strings.Join(list, ",")
+	}
+	same := func(s string) func(int) string { return func(int) string { return s } }
+	const turn = `{"contents":[{"role":"model","parts":[%s]},{"role":"user","parts":[%s]}]}`
+	call := func(i int) string { return fmt.Sprintf(`{"functionCall":{"name":"f%d"}}`, i) }
+	answer := func(i int) string {
+		return fmt.Sprintf(`{"functionResponse":{"name":"g%d","response":{"output":"x"}}}`, MaxBlocks/2-i)
+	}
+	const user, lots = `{"messages":[{"role":"user","content":[%s]}]}`, 200_000
+	for _, c := range []struct {
+		name, body string
+		f          Format
+		ok         bool
+	}{
+		{"names that nothing has in common", fmt.Sprintf(turn, many(MaxBlocks/2, call), many(MaxBlocks/2, answer)), Gemini, true},
+		{"one name", fmt.Sprintf(turn, many(MaxBlocks/2, same(call(1))), many(MaxBlocks/2, same(answer(1)))), Gemini, true},
+		{"parts", fmt.Sprintf(turn, many(lots, same("{}")), ""), Gemini, false},
+		{"functions", `{"tools":[{"functionDeclarations":[` + many(lots, same("{}")) + `]}],"contents":[{"parts":[]}]}`, Gemini, false},
+		{"tools", `{"tools":[{` + many(lots, same(`"x":1`)) + `}],"contents":[{"parts":[]}]}`, Gemini, false},
+		{"members of a response", fmt.Sprintf(turn, "", `{"functionResponse":{"name":"f","response":{`+many(lots, same(`"x":"y"`))+`}}}`), Gemini, true},
+		{"depth", fmt.Sprintf(turn, "", `{"functionResponse":{"name":"f","response":{"x":`+strings.Repeat("[", lots)+`}}}`), Gemini, false},
+		{"breakpoints", fmt.Sprintf(user, `{"text":"a"},`+many(MaxBlocks, same(`{"cachePoint":{}}`))), Converse, true},
+		{"breakpoints over the limit", fmt.Sprintf(user, `{"text":"a"},`+many(lots, same(`{"cachePoint":{}}`))), Converse, false},
+		{"breakpoints in a result", fmt.Sprintf(user, `{"toolResult":{"toolUseId":"a","content":[`+many(MaxBlocks-1, same(`{"cachePoint":{}}`))+`]}}`), Converse, true},
+		{"parts of a result", fmt.Sprintf(user, `{"toolResult":{"toolUseId":"a","content":[`+many(lots, same("{}"))+`]}}`), Converse, false},
+		{"blocks", fmt.Sprintf(user, many(lots, same("{}"))), Converse, false},
+	} {
+		body, h := []byte(c.body), NewHasher(secret)
+		used := allocated(func() {
+			ix, err := Parse(body, c.f)
+			if (err == nil) != c.ok {
+				t.Errorf("%s: %v", c.name, err)
+			}
+			if err == nil {
+				ix.Digest(h)
+				ix.Release()
+			}
+		})
+		if limit := 64*len(body) + 1<<20; used > limit {
+			t.Errorf("%s: %d bytes for a body of %d", c.name, used, len(body))
 		}
 	}
 }
