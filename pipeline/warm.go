@@ -65,7 +65,8 @@ func (p *pass) weighWarm(wishes []wish, warm []int) filters.Gate {
 	priced := slices.ContainsFunc(warm, func(i int) bool { return wishes[i].Policy.BreakEven })
 	removed, behind := make([]float64, 0, len(warm)), make([]float64, 0, len(warm))
 	var at []int
-	covered, kept, density := p.tokensAt(p.k), p.survivors(), p.density()
+	counted, kept := p.counted(), p.survivors()
+	density := p.density(counted)
 	for _, i := range warm {
 		cell := p.cellOf(&wishes[i])
 		saves, bytes := p.saves(&wishes[i])
@@ -77,7 +78,7 @@ func (p *pass) weighWarm(wishes []wish, warm []int) filters.Gate {
 		}
 		at = append(at, i)
 		removed = append(removed, saves)
-		behind = append(behind, float64(covered-p.tokensAt(kept(cell))))
+		behind = append(behind, float64(counted(p.k)-counted(kept(cell))))
 	}
 	p.disjoint(wishes, at, removed)
 	rates := p.rates()
@@ -250,16 +251,29 @@ func (p *pass) survivors() func(cell int32) int32 {
 	}
 }
 
+// counted is tokensAt for many wishes between few entries.
+func (p *pass) counted() func(cell int32) int {
+	known := map[int32]int{}
+	return func(cell int32) int {
+		n, ok := known[cell]
+		if !ok {
+			n = p.tokensAt(cell)
+			known[cell] = n
+		}
+		return n
+	}
+}
+
 // density returns how many tokens a weight has around a cell: by the provider's own count of the stretch between the nearest
 // entries before it and through it. Within one prompt that differs by a factor, as scripts and escapes do.
-func (p *pass) density() func(cell int32) float64 {
-	counted := map[int32]bool{}
+func (p *pass) density(counted func(cell int32) int) func(cell int32) float64 {
+	ends := map[int32]bool{}
 	for e := range p.met() {
 		if e.Tokens > 0 {
-			counted[e.Cells] = true
+			ends[e.Cells] = true
 		}
 	}
-	cells := slices.Sorted(maps.Keys(counted))
+	cells := slices.Sorted(maps.Keys(ends))
 	return func(cell int32) float64 {
 		i, _ := slices.BinarySearch(cells, cell)
 		if i == len(cells) {
@@ -269,7 +283,7 @@ func (p *pass) density() func(cell int32) float64 {
 		if i > 0 {
 			from = cells[i-1]
 		}
-		return float64(p.tokensAt(to)-p.tokensAt(from)) / float64(max(1, p.scale.at[to]-p.scale.at[from]))
+		return float64(counted(to)-counted(from)) / float64(max(1, p.scale.at[to]-p.scale.at[from]))
 	}
 }
 

@@ -37,6 +37,7 @@ func (a *admission) admit(h *extproc.Head) (r *pipeline.Request, reason string) 
 		Route:        h.Config.Route,
 		Format:       wire.Format,
 		Model:        wire.Model,
+		Place:        wire.Place,
 		Tenant:       id.Tenant,
 		Session:      id.Session,
 		Agent:        id.Agent,

@@ -39,7 +39,7 @@ func (c *explainCommand) Run() error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	x, err := replay.Explain(ctx, rec, &policies[0], c.Turn, c.NoLift)
+	x, err := replay.Explain(ctx, rec, &policies[0], c.Turn, c.provider())
 	if err != nil {
 		return &exitError{exitUsage, err}
 	}
@@ -57,7 +57,11 @@ func printExplanation(w io.Writer, x *replay.Explanation) {
 	for i, m := range x.Markers {
 		places[i] = fmt.Sprintf("%s %s", m.Place, life(m))
 	}
-	fmt.Fprintf(w, "breakpoints %s\n", cmp.Or(strings.Join(places, ", "), "none"))
+	none := "none"
+	if o.Format.Automatic() {
+		none = "none; the provider caches by itself"
+	}
+	fmt.Fprintf(w, "breakpoints %s\n", cmp.Or(strings.Join(places, ", "), none))
 	switch {
 	case x.Usage != nil:
 		u := x.Usage
@@ -87,7 +91,7 @@ var zoneNames = map[filters.Zone]string{filters.Covered: "covered", filters.Unco
 // printVerdicts shows one line a result.
 func printVerdicts(w io.Writer, o *pipeline.Outcome) {
 	if len(o.Explain) == 0 {
-		fmt.Fprintln(w, "no results, or the body was not read")
+		fmt.Fprintln(w, "no results, or they were not looked at")
 		return
 	}
 	t := newTable(w)

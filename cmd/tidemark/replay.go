@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/jedib0t/go-pretty/v6/progress"
 	"golang.org/x/sync/errgroup"
@@ -26,6 +27,12 @@ type policyFlags struct {
 	Pipeline []string `help:"Filters, in order." default:"readlifecycle"`
 	Route    string   `help:"Route config as JSON, as a route would carry it; --pipeline is not used then." placeholder:"JSON"`
 	NoLift   bool     `help:"Play against a provider that does not lift what is cached to a longer life."`
+
+	AutoTTL time.Duration `name:"auto-ttl" help:"How long the provider keeps what it caches by itself, as with OpenAI; tidemark is told so too. Without it, as documented." placeholder:"DURATION"`
+}
+
+func (f *policyFlags) provider() replay.Provider {
+	return replay.Provider{NoLift: f.NoLift, AutoTTL: f.AutoTTL}
 }
 
 type replayCommand struct {
@@ -65,7 +72,7 @@ func (c *replayCommand) bill(ctx context.Context) error {
 		return err
 	}
 	reports, skipped, err := each(ctx, c, func(ctx context.Context, rec *replay.Recording) ([]*replay.Report, error) {
-		return replay.Run(ctx, rec, replay.Options{Policies: policies, Bodies: c.Bodies, NoLift: c.NoLift})
+		return replay.Run(ctx, rec, replay.Options{Policies: policies, Bodies: c.Bodies, Provider: c.provider()})
 	})
 	if err != nil {
 		return err

@@ -74,6 +74,7 @@ func (r *results) print(w io.Writer) {
 		r.printBills(w)
 	}
 	r.printPolicies(w)
+	r.printIdle(w)
 	if r.Agreement != nil {
 		s, a := r.Agreement.Signed, r.Agreement.Size
 		fmt.Fprintf(w, "modelled against recorded bill of pass-through, %d sessions: error %.1f %% (median), %.1f %% (p90), %.1f %% (%s); signed %+.1f %% (p10), %+.1f %% (median), %+.1f %% (p90)\n",
@@ -170,6 +171,37 @@ func (r *results) printPolicies(w io.Writer) {
 		refused(t, b)
 	}
 	t.Render()
+}
+
+// idleGates are the gates that are named of a policy that decided nothing.
+const idleGates = 6
+
+// printIdle says why nothing was done: what kept policies from every decision, and what sessions have that keeps all of them.
+func (r *results) printIdle(w io.Writer) {
+	for i := range r.Policies {
+		if t := r.Policies[i].Total; len(t.Decisions)+t.Holds == 0 && len(t.Gates) > 0 {
+			fmt.Fprintf(w, "%s decided nothing: %s\n", printable(r.Policies[i].Policy), counts(t.Gates, idleGates))
+		}
+	}
+	for _, why := range []struct {
+		of   func(*replay.Report) bool
+		text string
+	}{
+		{(*replay.Report).Untouched, "forwarded as they came: every request is side traffic, as those without tools are"},
+		{func(s *replay.Report) bool { return s.Unbounded && !s.Untouched() }, "no upper bound is known for how long the provider keeps what it caches, so nothing at depth is ever cold; --auto-ttl tells"},
+		{func(s *replay.Report) bool { return s.BilledAs != "" }, "the model has no known prices: units are those of another, and USD are proportions"},
+	} {
+		models, n := map[string]int{}, 0
+		for _, s := range r.Policies[0].reports {
+			if why.of(s) {
+				n++
+				models[s.Model]++
+			}
+		}
+		if n > 0 {
+			fmt.Fprintf(w, "%d sessions (%s): %s\n", n, printable(counts(models, idleGates)), why.text)
+		}
+	}
 }
 
 // refused adds a line for what the provider refused, if there is any: it is on no bill.

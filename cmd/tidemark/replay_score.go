@@ -34,7 +34,7 @@ func (c *replayCommand) score(ctx context.Context) error {
 		return err
 	}
 	scores, skipped, err := each(ctx, c, func(ctx context.Context, rec *replay.Recording) (*replay.Score, error) {
-		return replay.ScoreSession(ctx, rec, replay.Options{Policies: policies, NoLift: c.NoLift})
+		return replay.ScoreSession(ctx, rec, replay.Options{Policies: policies, Provider: c.provider()})
 	})
 	if err != nil {
 		return err

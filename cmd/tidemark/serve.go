@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tidemark-dev/tidemark/extproc"
+	"github.com/tidemark-dev/tidemark/internal/compress"
 	"github.com/tidemark-dev/tidemark/internal/observe"
 	"github.com/tidemark-dev/tidemark/internal/routeconfig"
 	"github.com/tidemark-dev/tidemark/internal/serverconfig"
@@ -114,13 +115,20 @@ func (s *server) run(ctx context.Context) (err error) {
 	if err != nil {
 		return errors.Join(err, grpcListener.Close())
 	}
+	door, doorListener, err := s.second(ctx)
+	if err != nil {
+		return errors.Join(err, grpcListener.Close(), adminListener.Close())
+	}
 	s.extproc = extproc.New(extproc.Options{
 		Engine: s.engine, Admit: s.admission.admit, Result: observe.Result, Account: observe.Account, Observer: observer{s.metrics, s.log}, Log: s.log,
 		Now: s.now, Deadline: s.config.Deadline, MaxBody: s.config.MaxBodyBytes,
 		DrainDelay: max(s.config.DrainDelay, 1), DrainTimeout: max(s.config.DrainTimeout, 1), // 0 would mean their defaults
 	})
 	s.log.InfoContext(ctx, "serving", "listen", grpcListener.Addr().String(), "admin", adminListener.Addr().String(), "state", s.config.Redacted()["state"], "config", s.config.Hash)
-	return s.together(ctx, grpcListener, adminListener)
+	if door != nil {
+		s.log.InfoContext(ctx, "serving compress", "listen", doorListener.Addr().String(), "token", s.config.Compress.TokenFile != "")
+	}
+	return s.together(ctx, grpcListener, adminListener, door, doorListener)
 }
 
 // credentialEnv names the variable that holds the credential of the models that write summaries. It is no key of the config, so
@@ -137,7 +145,7 @@ func (s *server) credential() string {
 }
 
 // together runs the parts until ctx ends or one of them fails. The admin endpoints stay up while streams drain.
-func (s *server) together(ctx context.Context, grpcListener, adminListener net.Listener) error {
+func (s *server) together(ctx context.Context, grpcListener, adminListener net.Listener, door *compress.Server, doorListener net.Listener) error {
 	g, ctx := errgroup.WithContext(ctx)
 	admin := &http.Server{Handler: s.metrics.Admin(s.report, s.checks()...), ReadHeaderTimeout: closing}
 	drained := make(chan struct{})
@@ -155,6 +163,9 @@ func (s *server) together(ctx context.Context, grpcListener, adminListener net.L
 		<-drained
 		return admin.Close()
 	})
+	if door != nil {
+		g.Go(func() error { return door.Serve(ctx, doorListener, s.config.DrainTimeout) })
+	}
 	if s.sources.File != "" {
 		g.Go(func() error { return s.watch(ctx) })
 	}

@@ -50,9 +50,9 @@ var claude = client{
 }
 
 // opencodeOn is opencode with one of its providers: npm is the package that speaks with it, which opencode has on board.
-func opencodeOn(w wire, npm, model string) client {
+func opencodeOn(w wire, npm, model string, own tools) client {
 	return client{
-		pkg: opencodePackage, program: "opencode", wire: w, tools: opencodeTools,
+		pkg: opencodePackage, program: "opencode", wire: w, tools: own,
 		configure: func(t *testing.T, home, base string) []string {
 			config := filepath.Join(home, "opencode.json")
 			write(t, config, marshal(map[string]any{
@@ -79,7 +79,7 @@ func opencodeOn(w wire, npm, model string) client {
 }
 
 // codexOn is Codex with a model, which decides what tools it has.
-func codexOn(model string, own tools) client {
+func codexOn(model string, own tools, more string) client {
 	return client{
 		pkg: codexPackage, program: "codex", wire: responses, tools: own,
 		configure: func(t *testing.T, home, base string) []string {
@@ -93,7 +93,7 @@ name = "gateway"
 base_url = %q
 wire_api = "responses"
 env_key = "GATEWAY_KEY"
-`, model, base+"/v1"))
+%s`, model, base+"/v1", more))
 			return []string{"CODEX_HOME=" + home, "GATEWAY_KEY=" + key}
 		},
 		arguments: func(turn int, prompt string) []string {
@@ -132,12 +132,8 @@ func (c *client) run(t *testing.T, program, dir, home string, env []string, turn
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	began := time.Now()
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("%s, turn %d: %v\nstdout: %s\nstderr: %s", c.program, turn, errors.Join(err, ctx.Err()), stdout.String(), stderr.String())
-	}
-	if os.Getenv("X_DEBUG") != "" {
-		t.Logf("%s, turn %d: from %s, %v, cpu %v+%v", c.program, turn, began.Format("05.000"), time.Since(began), cmd.ProcessState.UserTime(), cmd.ProcessState.SystemTime())
 	}
 	return strings.TrimSpace(stdout.String())
 }

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -22,8 +23,8 @@ const (
 	opencodePackage = "opencode-ai@1.18.33"
 )
 
-// RequireVariable is the environment variable that turns a skip for want of a client into a failure.
-const RequireVariable = "TIDEMARK_REQUIRE_CLIENTS"
+// requireVariable is the environment variable that turns a skip for want of a client into a failure.
+const requireVariable = "TIDEMARK_REQUIRE_CLIENTS"
 
 // installWait is how long one client may take to install. It is ten times of what it takes on a usual line.
 const installWait = 90 * time.Second
@@ -32,18 +33,44 @@ const installWait = 90 * time.Second
 // skips the test if that is not possible.
 func install(t *testing.T, pkg, program string) string {
 	t.Helper()
-	path, err := installed(t.Context(), pkg, program)
+	path, err := installed.path(pkg, program)
 	switch {
 	case err == nil:
-	case os.Getenv(RequireVariable) == "1":
-		t.Fatalf("no %s, and %s=1: %v", pkg, RequireVariable, err)
+	case os.Getenv(requireVariable) == "1":
+		t.Fatalf("no %s, and %s=1: %v", pkg, requireVariable, err)
 	default:
 		t.Skipf("no %s to test with: %v", pkg, err)
 	}
 	return path
 }
 
-func installed(ctx context.Context, pkg, program string) (string, error) {
+// installed are the clients that tests have asked for. What was in vain once is not tried again.
+var installed packages
+
+type packages struct {
+	mu     sync.Mutex
+	failed map[string]error
+}
+
+// path is the path of a package's program.
+func (p *packages) path(pkg, program string) (string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.failed[pkg]; err != nil {
+		return "", err
+	}
+	path, err := ensure(pkg, program)
+	if err != nil {
+		if p.failed == nil {
+			p.failed = map[string]error{}
+		}
+		p.failed[pkg] = err
+	}
+	return path, err
+}
+
+// ensure installs a package in one step, so that two test binaries at once do no harm.
+func ensure(pkg, program string) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return "", err
@@ -61,14 +88,14 @@ func installed(ctx context.Context, pkg, program string) (string, error) {
 	if err := os.MkdirAll(root, 0o700); err != nil {
 		return "", err
 	}
-	next, err := os.MkdirTemp(root, "install") // renamed when it is whole, so that two at once do no harm
+	next, err := os.MkdirTemp(root, "install")
 	if err != nil {
 		return "", err
 	}
 	defer func() { _ = os.RemoveAll(next) }()
-	ctx, cancel := context.WithTimeout(ctx, installWait)
+	ctx, cancel := context.WithTimeout(context.Background(), installWait)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, npm, "install", "--prefix", next, "--no-audit", "--no-fund", "--no-save", "--loglevel", "error", pkg)
+	cmd := exec.CommandContext(ctx, npm, "install", "--prefix", next, "--no-audit", "--no-fund", "--fetch-retries", "1", "--loglevel", "error", pkg)
 	cmd.Dir, cmd.WaitDelay = next, time.Second
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("npm install: %w: %s", errors.Join(err, ctx.Err()), bytes.TrimSpace(out[:min(len(out), 500)]))

@@ -56,6 +56,14 @@ var opencodeTools = tools{
 	},
 }
 
+// opencodePatches are those of models of OpenAI, which opencode lets patch files.
+var opencodePatches = tools{
+	read: opencodeTools[read], shell: opencodeTools[shell], search: opencodeTools[search],
+	edit: func(a act, _ string) call {
+		return call{name: "apply_patch", arguments: map[string]any{"patchText": patch(a)}}
+	},
+}
+
 // codexTools are those of models to which Codex gives functions.
 var codexTools = tools{
 	read: func(a act, _ string) call {

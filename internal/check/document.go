@@ -64,7 +64,7 @@ func parse(data []byte) (roots []*yaml.Node, err error) {
 }
 
 // serverOnly are keys that tell a server config from Envoy's bootstrap, which has admin too.
-var serverOnly = []string{"listen", "state", "log", "deadline", "max_body_bytes", "drain_delay", "drain_timeout", "mode", "default", "pipelines", "prices"}
+var serverOnly = []string{"listen", "state", "log", "compress", "deadline", "max_body_bytes", "drain_delay", "drain_timeout", "mode", "default", "pipelines", "prices"}
 
 // foreign are keys of a document that is something else.
 var foreign = []string{"kind", "apiVersion", "static_resources", "dynamic_resources", "resources", "node", "@type", "name", "match", "http_filters", "virtual_hosts", "filter_chains"}

@@ -10,10 +10,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/tidemark-dev/tidemark/pipeline"
+	"github.com/tidemark-dev/tidemark/pipeline/transcript"
 )
 
 // turn is what one request did, as an independent judge reads it.
@@ -99,6 +103,7 @@ func (b *bundle) write(n int, r *Request, body []byte, o *pipeline.Outcome) erro
 		return nil
 	}
 	t := record(n, r, o)
+	t.onTheWire(body, o.Format)
 	t.In = fmt.Sprintf("%04d.in.json.gz", n)
 	if err := b.file(t.In, body); err != nil {
 		return err
@@ -138,6 +143,34 @@ func (b *bundle) file(name string, body []byte) (err error) {
 		return fmt.Errorf("write body: %w", err)
 	}
 	return z.Close()
+}
+
+// onTheWire makes numbers of messages what a judge counts that knows no more than the list in the body: in OpenAI's formats a
+// message may be several of its elements, and those that are the system prompt are none.
+func (t *turn) onTheWire(body []byte, format transcript.Format) {
+	if !openAI(format) || t.Move == nil && len(t.Events) == 0 {
+		return
+	}
+	ix, err := transcript.Parse(body, format)
+	if err != nil {
+		return
+	}
+	defer ix.Release()
+	elements := gjson.GetBytes(body, listOf(format)).Array()
+	place := func(message int32) int32 {
+		if message < 0 || int(message) >= len(ix.Messages) {
+			return message
+		}
+		at := int(ix.Messages[message].Raw.Lo)
+		n, _ := slices.BinarySearchFunc(elements, at, func(e gjson.Result, at int) int { return e.Index - at })
+		return int32(n)
+	}
+	if t.Move != nil {
+		t.Move.FromMessage = place(t.Move.FromMessage)
+	}
+	for i := range t.Events {
+		t.Events[i].Message = place(t.Events[i].Message)
+	}
 }
 
 // record is the judge's line of one request.

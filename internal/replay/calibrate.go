@@ -33,8 +33,9 @@ func calibrate(rec *Recording) Calibration {
 	}
 	if ratio := 1 / slope; ratio >= leastRatio && ratio <= mostRatio {
 		c.CharsPerToken, c.Points = ratio, len(chars)
-		c.HeadTokens = int(math.Round(head))
-		rec.session.pad(int(math.Round(head * ratio)))
+		if rec.session.pad(int(math.Round(head * ratio))) {
+			c.HeadTokens = int(math.Round(head))
+		}
 	}
 	return c
 }
@@ -47,10 +48,10 @@ func fitted(rec *Recording) (chars, tokens []float64) {
 			known = append(known, r)
 		}
 	}
-	p := newProvider(mostRatio, false) // so that no prompt is too long
+	p := newProvider(mostRatio, Provider{}) // so that no prompt is too long
 	for i := range min(len(known), fitPoints) {
 		r := known[i*len(known)/min(len(known), fitPoints)]
-		if res := p.call(r.Body(), r.Header, r.At); res.Usage != nil {
+		if res := p.call(r, r.Body()); res.Usage != nil {
 			chars = append(chars, float64(res.Usage.Prompt())*mostRatio)
 			tokens = append(tokens, float64(r.Recorded.Prompt()))
 		}

@@ -33,8 +33,8 @@ type place struct {
 const none = -1
 
 // newConcordance reads a conversation to its end. The body must not change while the concordance is in use.
-func newConcordance(body []byte) (*concordance, error) {
-	ix, err := transcript.Parse(body, transcript.Anthropic)
+func newConcordance(body []byte, format transcript.Format) (*concordance, error) {
+	ix, err := transcript.Parse(body, format)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func (l *concordance) block(b *transcript.Block) {
 	case transcript.ToolUse:
 		c := &l.ix.Calls[b.Call]
 		l.ix.Runs(c.Name, look)
-		l.ix.Runs(c.Input, look)
+		l.ix.CallRuns(c, look)
 	case transcript.ToolResult:
 		r := &l.ix.Results[b.Result]
 		p.result = b.Result
@@ -188,7 +188,7 @@ func (l *concordance) missed(result int32, at cutAt, cut map[int32]bool) bool {
 
 // live reports whether a word stands in the head or before a message, in anything but the cut results.
 func (l *concordance) live(id string, msg int32, cut map[int32]bool) bool {
-	in := func(b *transcript.Block) bool { return stands(b.Raw.Of(l.ix.Body), id) }
+	in := func(b *transcript.Block) bool { return stands(legible(b.Raw.Of(l.ix.Body), l.ix.Format), id) }
 	for i := range l.ix.Head {
 		if in(&l.ix.Head[i]) {
 			return true

@@ -24,7 +24,7 @@ func newCounter() *counter {
 // body is the number of tokens of a body's JSON, counted member by member and message by message.
 func (c *counter) body(body []byte) (n int) {
 	gjson.ParseBytes(body).ForEach(func(key, value gjson.Result) bool {
-		if key.Str == "messages" && value.IsArray() {
+		if (key.Str == "messages" || key.Str == "input") && value.IsArray() {
 			value.ForEach(func(_, m gjson.Result) bool { n += c.text(m.Raw); return true })
 			return true
 		}

@@ -30,18 +30,18 @@ type Marker struct {
 }
 
 // Explain plays a session up to request n, counted from 0, and says what was done there and why.
-func Explain(ctx context.Context, rec *Recording, policy *Policy, n int, noLift bool) (*Explanation, error) {
+func Explain(ctx context.Context, rec *Recording, policy *Policy, n int, world Provider) (*Explanation, error) {
 	if n < 0 || n >= len(rec.Requests) {
 		return nil, fmt.Errorf("%s has requests 0 to %d, not %d", rec.Name, len(rec.Requests)-1, n)
 	}
 	store := memory.New()
 	defer store.Close() //nolint:errcheck // nothing outlives the run
-	engine, err := newEngine(ctx, store)
+	engine, err := newEngine(ctx, store, world)
 	if err != nil {
 		return nil, err
 	}
 	c := calibrate(rec)
-	p := newProvider(c.CharsPerToken, noLift)
+	p := newProvider(c.CharsPerToken, world)
 	x := &Explanation{Session: rec.Name, Policy: policy.Name, N: n, Requests: len(rec.Requests), At: rec.Requests[n].At}
 	for i := range n + 1 {
 		if err := ctx.Err(); err != nil {
@@ -56,12 +56,12 @@ func Explain(ctx context.Context, rec *Recording, policy *Policy, n int, noLift 
 			body = o.Body
 		}
 		if i == n {
-			x.Outcome, x.Markers, x.Held, x.Observation = o, markersOf(body), p.Cached(body, r.At), &pipeline.Observation{}
+			x.Outcome, x.Markers, x.Held, x.Observation = o, markersOf(body, o.Format), p.cached(r, body), &pipeline.Observation{}
 		}
 		if r.counts() {
 			continue
 		}
-		res := p.call(body, r.Header, r.At)
+		res := p.call(r, body)
 		seen := engine.Observe(ctx, o, res)
 		if i == n {
 			x.Observation, x.Usage = seen, res.Usage
@@ -77,8 +77,8 @@ func Explain(ctx context.Context, rec *Recording, policy *Policy, n int, noLift 
 }
 
 // markersOf lists the breakpoints of a body in order; none of a body that cannot be read.
-func markersOf(body []byte) (all []Marker) {
-	ix, err := transcript.Parse(body, transcript.Anthropic)
+func markersOf(body []byte, format transcript.Format) (all []Marker) {
+	ix, err := transcript.Parse(body, format)
 	if err != nil {
 		return nil
 	}

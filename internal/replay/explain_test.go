@@ -9,7 +9,7 @@ import (
 
 func TestExplain(t *testing.T) {
 	p := policies(t, reads)[0]
-	x, err := Explain(t.Context(), story0(t).write(), &p, 9, false)
+	x, err := Explain(t.Context(), story0(t).write(), &p, 9, Provider{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func TestExplain(t *testing.T) {
 		t.Errorf("the fresh read: %+v", two)
 	}
 	// A turn later everything is cached, and the decision stands.
-	x, err = Explain(t.Context(), story0(t).write(), &p, 10, false)
+	x, err = Explain(t.Context(), story0(t).write(), &p, 10, Provider{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestExplain(t *testing.T) {
 func TestExplainOfARequestThatIsNotThere(t *testing.T) {
 	p := policies(t, reads)[0]
 	for _, n := range []int{-1, 17} {
-		if _, err := Explain(t.Context(), story0(t).write(), &p, n, false); err == nil {
+		if _, err := Explain(t.Context(), story0(t).write(), &p, n, Provider{}); err == nil {
 			t.Errorf("request %d is explained", n)
 		}
 	}

@@ -4,10 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tidwall/gjson"
-
 	"github.com/tidemark-dev/tidemark/pipeline"
-	"github.com/tidemark-dev/tidemark/pipeline/cache"
 	"github.com/tidemark-dev/tidemark/pipeline/transcript"
 )
 
@@ -45,12 +42,12 @@ func undone(body, after, before []byte, o *pipeline.Outcome) []byte {
 	if slices.ContainsFunc(o.New, func(d pipeline.DecisionMade) bool { return d.Drop }) && before != nil {
 		return before
 	}
-	in, err := transcript.Parse(body, transcript.Anthropic)
+	in, err := transcript.Parse(body, o.Format)
 	if err != nil {
 		return after
 	}
 	defer in.Release()
-	out, err := transcript.Parse(after, transcript.Anthropic)
+	out, err := transcript.Parse(after, o.Format)
 	if err != nil || len(in.Results) != len(out.Results) {
 		return after
 	}
@@ -70,21 +67,21 @@ func undone(body, after, before []byte, o *pipeline.Outcome) []byte {
 
 // turn books one request and what it was billed. kept is what the cache held of the outbound without a move, forecast what
 // the engine said of the move.
-func (l *ledger) turn(n int, r *Request, o *pipeline.Outcome, after []byte, t *Turn, model string, kept int, forecast float64) {
+func (l *ledger) turn(n int, r *Request, o *pipeline.Outcome, after []byte, t *Turn, tariff tariff, kept int, forecast float64) {
 	if l.removed == nil {
 		l.removed = map[string]int{}
 	}
 	if t.Sent == nil || t.Paid == nil {
 		return
 	}
-	read, write := tokenPrices(model, t.Paid)
-	usd := cache.Prices().Lookup(model).Rates(t.Paid.Prompt()).Input / 1e6
+	read, write := tariff.tokens(t.Paid)
+	usd := tariff.rates(t.Paid).Input / 1e6
 	if o.Move != nil {
 		m := &Move{
 			N: n, At: r.At, FromMessage: o.Move.From, Kind: o.Move.Kind, Tokens: t.Removed - l.removed[r.Lineage],
 			Lost: max(0, kept-t.Paid.Read), Forecast: forecast, lineage: r.Lineage,
 		}
-		m.place = int(shareBefore(after, o.Move.From) * float64(t.Paid.Prompt()))
+		m.place = int(shareBefore(after, o.Format, o.Move.From) * float64(t.Paid.Prompt()))
 		m.Units = -float64(m.Lost) * (write - read)
 		m.Outcome = m.Units * usd
 		l.all = append(l.all, m)
@@ -105,16 +102,16 @@ func (l *ledger) turn(n int, r *Request, o *pipeline.Outcome, after []byte, t *T
 }
 
 // shareBefore is the part of a body that stands before one of its messages, in the provider's order.
-func shareBefore(body []byte, message int32) float64 {
-	list := gjson.GetBytes(body, "messages")
-	size, i := len(body)-len(list.Raw), int32(0)
-	list.ForEach(func(_, m gjson.Result) bool {
-		if i == message {
-			return false
-		}
-		size += len(m.Raw)
-		i++
-		return true
-	})
+func shareBefore(body []byte, format transcript.Format, message int32) float64 {
+	ix, err := transcript.Parse(body, format)
+	if err != nil {
+		return 0
+	}
+	defer ix.Release()
+	first, last := &ix.Messages[0], &ix.Messages[len(ix.Messages)-1]
+	size := len(body) - int(last.Raw.Hi-first.Raw.Lo) - len("[]")
+	for i := range min(int(message), len(ix.Messages)) {
+		size += ix.Messages[i].Raw.Len()
+	}
 	return float64(size) / float64(len(body))
 }

@@ -18,7 +18,9 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/tidemark-dev/tidemark/internal/identity"
 	"github.com/tidemark-dev/tidemark/pipeline"
+	"github.com/tidemark-dev/tidemark/pipeline/transcript"
 )
 
 // ErrFormat says that no reader exists for the recording's wire format.
@@ -33,7 +35,8 @@ type Request struct {
 	Lineage  string          // conversation that it belongs to
 	Recorded *pipeline.Usage // what the provider billed, nil where the recording does not say
 
-	raw      []byte // body of a capture
+	wire     identity.Wire // what path and headers say of it
+	raw      []byte        // body of a capture
 	from     *session
 	n        int       // messages of the body, of a session
 	answered time.Time // when the answer was complete, zero where the recording does not say
@@ -102,22 +105,56 @@ func openCaptures(dir string) (*Recording, error) {
 			h.Set(k, v)
 		}
 		path, _, _ := strings.Cut(head.Path, "?")
-		if !strings.HasSuffix(path, "/messages") && !strings.HasSuffix(path, "/messages/count_tokens") {
+		r := Request{At: epoch.Add(time.Duration(i) * gap), Path: head.Path, Method: head.Method, Header: h, raw: body}
+		r.classify()
+		if !plays(&r, path) {
 			return nil, fmt.Errorf("%s: %s: %w", rec.Name, path, ErrFormat)
 		}
-		rec.Requests = append(rec.Requests, Request{
-			At: epoch.Add(time.Duration(i) * gap), Path: head.Path, Method: head.Method, Header: h, raw: body,
-			Lineage: lineage(path, body),
-		})
+		r.Lineage = r.lineage(path)
+		rec.Requests = append(rec.Requests, r)
 	}
 	return rec, nil
 }
 
-// lineage tells conversations of one capture apart: path, model and first message.
-func lineage(path string, body []byte) string {
-	v := gjson.GetManyBytes(body, "model", "messages.0")
-	s := sha256.Sum256([]byte(path + "\x00" + v[0].Raw + "\x00" + v[1].Raw))
+// classify takes in what path and headers say of the request.
+func (r *Request) classify() {
+	r.wire = identity.Format(r.Path, r.Method, r.Header.Get("content-type"), r.Header.Get("content-encoding"))
+}
+
+// plays reports whether there is a simulated provider for a captured request. A proxy may have left out the version of
+// Anthropic's path.
+func plays(r *Request, path string) bool {
+	return r.wire.Format == transcript.Anthropic || openAI(r.wire.Format) ||
+		strings.HasSuffix(path, "/messages") || strings.HasSuffix(path, "/messages/count_tokens")
+}
+
+// lineage tells conversations of one capture apart: path, model and first message. Where instructions are messages too it is
+// everything up to the model's first word, and the key that the client gives a conversation.
+func (r *Request) lineage(path string) string {
+	v := gjson.GetManyBytes(r.raw, "model", "messages.0", "prompt_cache_key")
+	begin := v[1].Raw
+	if openAI(r.wire.Format) {
+		begin = v[2].Raw + "\x00" + opening(r.raw, r.wire.Format)
+	}
+	s := sha256.Sum256([]byte(path + "\x00" + v[0].Raw + "\x00" + begin))
 	return hex.EncodeToString(s[:6])
+}
+
+// opening is what a body's conversation begins with, up to the model's first word.
+func opening(body []byte, f transcript.Format) string {
+	list := gjson.GetBytes(body, listOf(f))
+	if !list.IsArray() {
+		return list.Raw
+	}
+	var b strings.Builder
+	list.ForEach(func(_, item gjson.Result) bool {
+		if speaker(item, f) == "assistant" {
+			return false
+		}
+		b.WriteString(item.Raw)
+		return true
+	})
+	return b.String()
 }
 
 func openSession(path string) (*Recording, error) {
@@ -136,7 +173,7 @@ func openSession(path string) (*Recording, error) {
 	if err := json.NewDecoder(in).Decode(&s); err != nil {
 		return nil, fmt.Errorf("decode %s: %w", filepath.Base(path), err)
 	}
-	if s.API != "anthropic" {
+	if s.format = formats[s.API]; s.format == transcript.UnknownFormat {
 		return nil, fmt.Errorf("%s: %s: %w", cmp.Or(s.ID, filepath.Base(path)), s.API, ErrFormat)
 	}
 	return s.recording()

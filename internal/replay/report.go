@@ -13,6 +13,8 @@ type Report struct {
 	Session      string         `json:"session"`
 	Policy       string         `json:"policy"`
 	Model        string         `json:"model,omitempty"`
+	BilledAs     string         `json:"billed_as,omitempty"` // the model whose prices stand in: nobody knows those of Model
+	Unbounded    bool           `json:"unbounded,omitempty"` // the provider caches by itself, and nobody knows for how long at most: nothing is ever cold
 	Requests     int            `json:"requests"`
 	TokensIn     int            `json:"tokens_in"`  // o200k tokens of all bodies as they came
 	TokensOut    int            `json:"tokens_out"` // and as they were forwarded
@@ -112,6 +114,11 @@ func (r *Report) observed(o *pipeline.Observation) {
 			r.Misjudged[name]++
 		}
 	}
+}
+
+// Untouched reports whether every request was side traffic, as all are that have no tools.
+func (r *Report) Untouched() bool {
+	return r.Requests > 0 && r.Gates[string(filters.SideRequest)] == r.Requests
 }
 
 func gateName(filter string, gate filters.Gate) string {

@@ -35,6 +35,7 @@ type reuse struct {
 	result Reuse
 	gone   map[string]*removal // by call
 	sent   map[string][]byte   // by conversation: what was forwarded last
+	words  map[string][]byte   // and the same, legible
 	missed []*removal          // referenced for the first time since a request was billed
 }
 
@@ -45,11 +46,11 @@ type removal struct {
 }
 
 func newReuse(s *story) *reuse {
-	return &reuse{story: s, gone: map[string]*removal{}, sent: map[string][]byte{}}
+	return &reuse{story: s, gone: map[string]*removal{}, sent: map[string][]byte{}, words: map[string][]byte{}}
 }
 
 // turn looks at what the model said since the conversation's last request, and then takes note of what this one removes.
-func (u *reuse) turn(n int, lineage string, o *pipeline.Outcome, after []byte) {
+func (u *reuse) turn(n int, q *Request, o *pipeline.Outcome, after []byte) {
 	said := u.story.said[n]
 	for call, r := range u.gone {
 		before := r.reread || r.referenced
@@ -57,7 +58,7 @@ func (u *reuse) turn(n int, lineage string, o *pipeline.Outcome, after []byte) {
 			r.reread = true
 			u.result.Reread++
 		}
-		if !r.referenced && u.references(call, &said, u.sent[lineage]) {
+		if !r.referenced && u.references(call, &said, u.words[q.Lineage]) {
 			r.referenced = true
 			u.result.Referenced++
 			u.missed = append(u.missed, r)
@@ -79,7 +80,7 @@ func (u *reuse) turn(n int, lineage string, o *pipeline.Outcome, after []byte) {
 			u.remove(d.Call, d.Tokens)
 		}
 	}
-	u.sent[lineage] = after
+	u.sent[q.Lineage], u.words[q.Lineage] = after, legible(after, q.wire.Format)
 }
 
 // remove notes a result that is not sent any more. Of a cut each has its share of the tokens.
@@ -127,8 +128,8 @@ func escaped(raw []byte) bool {
 
 // paid charges the results that were missed up to this request, the first one billed since: a call that reads the whole prompt
 // and writes the result.
-func (u *reuse) paid(model string, usage *pipeline.Usage) {
-	read, write := tokenPrices(model, usage)
+func (u *reuse) paid(t tariff, usage *pipeline.Usage) {
+	read, write := t.tokens(usage)
 	for _, r := range u.missed {
 		u.result.Penalty += read*float64(usage.Prompt()) + write*float64(r.tokens) + extraCall
 	}

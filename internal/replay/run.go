@@ -10,6 +10,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/bill"
 	"github.com/tidemark-dev/tidemark/internal/identity"
 	"github.com/tidemark-dev/tidemark/pipeline"
+	"github.com/tidemark-dev/tidemark/pipeline/cache"
 	"github.com/tidemark-dev/tidemark/state"
 	"github.com/tidemark-dev/tidemark/state/memory"
 )
@@ -25,7 +26,7 @@ type Policy struct {
 type Options struct {
 	Policies []Policy
 	Bodies   string // folder that bodies before and after are written to; empty: none are. Several policies have one folder each in it
-	NoLift   bool   // the simulated provider does not lift entries to a longer life
+	Provider Provider
 }
 
 // Turn is one request in figures.
@@ -49,7 +50,7 @@ func Run(ctx context.Context, rec *Recording, o Options) ([]*Report, error) {
 		if root != "" && len(o.Policies) > 1 {
 			root = filepath.Join(root, folder(o.Policies[i].Name))
 		}
-		r, err := play(ctx, base, &o.Policies[i], root, o.NoLift)
+		r, err := play(ctx, base, &o.Policies[i], root, o.Provider)
 		if err != nil {
 			return nil, fmt.Errorf("replay %s: %w", rec.Name, err)
 		}
@@ -69,6 +70,7 @@ type base struct {
 	story       *story
 	count       *counter
 	model       string
+	automatic   bool // the provider caches by itself
 }
 
 // passThrough plays the session without an engine.
@@ -77,7 +79,7 @@ func passThrough(ctx context.Context, rec *Recording, o *Options) (*base, error)
 		rec: rec, calibration: calibrate(rec), story: newStory(), count: newCounter(),
 		sent: make([]*pipeline.Usage, len(rec.Requests)), tokens: make([]int, len(rec.Requests)),
 	}
-	p := newProvider(b.calibration.CharsPerToken, o.NoLift)
+	p := newProvider(b.calibration.CharsPerToken, o.Provider)
 	var known Agreement
 	var recorded, modelled bill.Bill
 	for n := range rec.Requests {
@@ -86,19 +88,21 @@ func passThrough(ctx context.Context, rec *Recording, o *Options) (*base, error)
 		}
 		r := &rec.Requests[n]
 		body := r.Body()
-		b.story.read(n, r.Lineage, body)
+		b.story.read(n, r, body)
 		b.tokens[n] = b.count.body(body)
 		if r.counts() {
 			continue
 		}
-		res := p.call(body, r.Header, r.At)
+		res := p.call(r, body)
 		b.model = cmp.Or(b.model, res.Model)
-		units, usd := price(res.Model, res.Usage)
+		b.automatic = b.automatic || openAI(r.wire.Format)
+		tariff := r.tariff(res.Model)
+		units, usd := tariff.price(res.Usage)
 		b.bill.Add(res.Usage, units, usd)
 		b.sent[n] = res.Usage
 		if r.Recorded != nil && res.Usage != nil {
 			modelled.Add(res.Usage, units, usd)
-			units, usd = price(res.Model, r.Recorded)
+			units, usd = tariff.price(r.Recorded)
 			recorded.Add(r.Recorded, units, usd)
 		}
 	}
@@ -114,6 +118,7 @@ func passThrough(ctx context.Context, rec *Recording, o *Options) (*base, error)
 type player struct {
 	*base
 	policy   *Policy
+	world    Provider
 	engine   *pipeline.Engine
 	provider *provider
 	out      *bundle
@@ -122,10 +127,10 @@ type player struct {
 	reuse    *reuse
 }
 
-func play(ctx context.Context, b *base, policy *Policy, root string, noLift bool) (*Report, error) {
+func play(ctx context.Context, b *base, policy *Policy, root string, world Provider) (*Report, error) {
 	store := memory.New()
 	defer store.Close() //nolint:errcheck // nothing outlives the run
-	engine, err := newEngine(ctx, store)
+	engine, err := newEngine(ctx, store, world)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +140,7 @@ func play(ctx context.Context, b *base, policy *Policy, root string, noLift bool
 	}
 	defer out.close() //nolint:errcheck // a second close after the one below
 	p := &player{
-		base: b, policy: policy, engine: engine, provider: newProvider(b.calibration.CharsPerToken, noLift), out: out,
+		base: b, policy: policy, world: world, engine: engine, provider: newProvider(b.calibration.CharsPerToken, world), out: out,
 		rep: newReport(b.rec.Name, policy.Name), reuse: newReuse(b.story),
 	}
 	for n := range b.rec.Requests {
@@ -154,8 +159,12 @@ func play(ctx context.Context, b *base, policy *Policy, root string, noLift bool
 }
 
 // newEngine returns an engine that proves every outbound by reading it again.
-func newEngine(ctx context.Context, store state.Store) (*pipeline.Engine, error) {
-	e, err := pipeline.New(ctx, store, pipeline.Options{Flush: -1, DeepProof: true})
+func newEngine(ctx context.Context, store state.Store, p Provider) (*pipeline.Engine, error) {
+	prices, err := p.prices()
+	if err != nil {
+		return nil, fmt.Errorf("set up prices: %w", err)
+	}
+	e, err := pipeline.New(ctx, store, pipeline.Options{Flush: -1, DeepProof: true, Prices: prices})
 	if err != nil {
 		return nil, fmt.Errorf("start engine: %w", err)
 	}
@@ -181,33 +190,34 @@ func (p *player) request(ctx context.Context, n int) error {
 		return err
 	}
 	before := p.reuse.sent[r.Lineage]
-	p.reuse.turn(n, r.Lineage, o, after)
+	p.reuse.turn(n, r, o, after)
 	if r.counts() {
 		return nil
 	}
 	kept := 0
 	if o.Move != nil {
-		kept = p.provider.Cached(undone(body, after, before, o), r.At)
+		kept = p.provider.cached(r, undone(body, after, before, o))
 	}
-	res := p.provider.call(after, r.Header, r.At)
+	res := p.provider.call(r, after)
 	seen := p.engine.Observe(ctx, o, res)
 	p.rep.observed(seen)
-	units, usd := price(res.Model, res.Usage)
+	tariff := r.tariff(res.Model)
+	units, usd := tariff.price(res.Usage)
 	p.rep.Bill.Add(res.Usage, units, usd)
 	t := Turn{At: r.At, Sent: p.sent[n], Paid: res.Usage}
 	if t.Sent != nil && t.Paid != nil {
 		t.Removed = t.Sent.Prompt() - t.Paid.Prompt()
 		p.rep.compared.policy.Add(t.Paid, units, usd)
-		units, usd = price(res.Model, t.Sent)
+		units, usd = tariff.price(t.Sent)
 		p.rep.compared.passThrough.Add(t.Sent, units, usd)
 	}
 	if o.Move != nil {
 		t.Move = o.Move.Kind
 	}
 	p.rep.Turns = append(p.rep.Turns, t)
-	p.moves.turn(n, r, o, after, &t, res.Model, kept, seen.MoveForecast)
+	p.moves.turn(n, r, o, after, &t, tariff, kept, seen.MoveForecast)
 	if res.Usage != nil {
-		p.reuse.paid(res.Model, res.Usage)
+		p.reuse.paid(tariff, res.Usage)
 	}
 	return nil
 }
@@ -216,19 +226,23 @@ func (p *player) request(ctx context.Context, n int) error {
 func (p *player) finish() {
 	r := p.rep
 	r.Model, r.PassThrough, r.Recorded, r.Calibration = p.model, p.bill, p.recorded, &p.calibration
+	if p.automatic {
+		if as := billedAs(p.model); as != p.model {
+			r.BilledAs = as
+		}
+		r.Unbounded = p.world.AutoTTL == 0 && cache.Prices().Lookup(p.model).AutoTTL == cache.Unbounded
+	}
 	r.MoveList, r.Reuse = p.moves.all, p.reuse.result
 	r.ratios()
 }
 
 // counts reports whether the request asks for a count of tokens, which costs nothing.
-func (r *Request) counts() bool {
-	return identity.Format(r.Path, r.Method, r.Header.Get("content-type"), r.Header.Get("content-encoding")).CountTokens
-}
+func (r *Request) counts() bool { return r.wire.CountTokens }
 
 // request is what the adapter would have made of the recorded request.
 func request(r *Request, body []byte, p *Policy) *pipeline.Request {
 	id := identity.Of(func(name string) string { return r.Header.Get(name) }, &p.Identity)
-	wire := identity.Format(r.Path, r.Method, r.Header.Get("content-type"), r.Header.Get("content-encoding"))
+	wire := &r.wire
 	return &pipeline.Request{
 		Format: wire.Format, Body: body, Tenant: id.Tenant, Session: id.Session, Agent: id.Agent, Now: r.At, Config: p.Config,
 		Model: wire.Model, CountTokens: wire.CountTokens, Auxiliary: id.Auxiliary || wire.Auxiliary, Bypass: id.Bypass, ClientSigned: id.ClientSigned,

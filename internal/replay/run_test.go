@@ -118,7 +118,7 @@ func TestUndone(t *testing.T) {
 		}
 		return pipeline.Splice(body, edits)
 	}
-	o := &pipeline.Outcome{New: []pipeline.DecisionMade{{Call: "toolu_2"}, {Call: "toolu_3", Hold: true}}}
+	o := &pipeline.Outcome{Format: transcript.Anthropic, New: []pipeline.DecisionMade{{Call: "toolu_2"}, {Call: "toolu_3", Hold: true}}}
 	if got := undone(body, replace(0, 1), nil, o); !bytes.Equal(got, replace(0)) {
 		t.Error("not what was forwarded before")
 	}
@@ -141,7 +141,7 @@ func TestUsedAgain(t *testing.T) {
 func TestNoLiftReachesTheProvider(t *testing.T) {
 	auto := `{"pipeline":[],"ttl":"auto"}`
 	lifted := run(t, story0(t).write(), Options{Policies: policies(t, auto)})[0]
-	not := run(t, story0(t).write(), Options{Policies: policies(t, auto), NoLift: true})[0]
+	not := run(t, story0(t).write(), Options{Policies: policies(t, auto), Provider: Provider{NoLift: true}})[0]
 	if lifted.Bill.Write1h == 0 {
 		t.Fatal("nothing was lifted")
 	}
@@ -207,7 +207,7 @@ func TestRefusalsAreNotCompared(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole, err := play(t.Context(), b, &policies(t, nothing)[0], "", false)
+	whole, err := play(t.Context(), b, &policies(t, nothing)[0], "", Provider{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,10 +217,10 @@ func TestRefusalsAreNotCompared(t *testing.T) {
 	b.sent[3], b.sent[16] = nil, nil // as if the provider had refused them as they came
 	b.bill = bill.Bill{}
 	for _, u := range b.sent {
-		units, usd := price(b.model, u)
+		units, usd := tariff{transcript.Anthropic, b.model}.price(u)
 		b.bill.Add(u, units, usd)
 	}
-	partly, err := play(t.Context(), b, &policies(t, nothing)[0], "", false)
+	partly, err := play(t.Context(), b, &policies(t, nothing)[0], "", Provider{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,17 +237,17 @@ func TestMissesOfUnbilledRequestsAreCharged(t *testing.T) {
 	s := newStory()
 	s.introduced["c"] = []string{"alphaCounter"}
 	s.said[1] = saying{used: map[string]bool{"alphaCounter": true}}
-	u := newReuse(s)
-	u.turn(0, "main", &pipeline.Outcome{New: []pipeline.DecisionMade{{Call: "c", Tokens: 100}}}, nil)
-	u.paid("claude-opus-4-5", &pipeline.Usage{Read: 1000})
-	u.turn(1, "main", &pipeline.Outcome{}, nil) // counts tokens, or was refused
-	u.turn(2, "main", &pipeline.Outcome{}, nil)
+	u, q, claude := newReuse(s), &Request{Lineage: "main"}, tariff{transcript.Anthropic, "claude-opus-4-5"}
+	u.turn(0, q, &pipeline.Outcome{New: []pipeline.DecisionMade{{Call: "c", Tokens: 100}}}, nil)
+	u.paid(claude, &pipeline.Usage{Read: 1000})
+	u.turn(1, q, &pipeline.Outcome{}, nil) // counts tokens, or was refused
+	u.turn(2, q, &pipeline.Outcome{}, nil)
 	if u.result.Penalty != 0 {
 		t.Fatalf("penalty %v before anything was billed", u.result.Penalty)
 	}
-	u.paid("claude-opus-4-5", &pipeline.Usage{Read: 1000})
+	u.paid(claude, &pipeline.Usage{Read: 1000})
 	once := u.result.Penalty
-	u.paid("claude-opus-4-5", &pipeline.Usage{Read: 1000})
+	u.paid(claude, &pipeline.Usage{Read: 1000})
 	if once < extraCall || u.result.Penalty != once {
 		t.Errorf("penalty %v, then %v", once, u.result.Penalty)
 	}

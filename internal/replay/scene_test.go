@@ -17,6 +17,7 @@ import (
 // scene writes a recording message by message.
 type scene struct {
 	t        *testing.T
+	api      string
 	model    string
 	at       time.Time
 	messages []any
@@ -27,7 +28,7 @@ type scene struct {
 
 func newScene(t *testing.T) *scene {
 	t.Helper()
-	return &scene{t: t, model: "claude-opus-4-5", at: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)}
+	return &scene{t: t, api: "anthropic", model: "claude-opus-4-5", at: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)}
 }
 
 func (s *scene) add(role string, content ...any) {
@@ -71,7 +72,7 @@ func source(name string) string {
 func (s *scene) write() *Recording {
 	s.t.Helper()
 	raw, err := json.Marshal(map[string]any{
-		"id": "scene", "api": "anthropic", "model": s.model, "system": nil, "tools": nil,
+		"id": "scene", "api": s.api, "model": s.model, "system": nil, "tools": nil,
 		"messages": s.messages, "ts": s.ts, "usage": s.usage,
 	})
 	if err != nil {
@@ -93,13 +94,17 @@ func (s *scene) write() *Recording {
 func (s *scene) bill(ratio float64, head int) {
 	rec := s.write()
 	rec.session.pad(int(float64(head) * ratio))
-	p := newProvider(ratio, false)
+	p := newProvider(ratio, Provider{})
 	s.usage = nil
 	for i := range rec.Requests {
 		r := &rec.Requests[i]
-		u := p.call(r.Body(), r.Header, r.At).Usage
+		u := p.call(r, r.Body()).Usage
 		if u == nil {
 			s.t.Fatalf("request %d was refused", i)
+		}
+		if s.api != "anthropic" {
+			s.billOpenAI(r.n, u)
+			continue
 		}
 		s.usage = append(s.usage, map[string]any{
 			"msg": r.n, "input_tokens": u.Input, "cache_read_input_tokens": u.Read, "cache_creation_input_tokens": u.Write5m + u.Write1h,

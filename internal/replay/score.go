@@ -146,7 +146,7 @@ func ScoreSession(ctx context.Context, rec *Recording, o Options) (*Score, error
 		s.Points, s.Grid = joinRows(s.Points, one.Points), joinRows(s.Grid, one.Grid)
 	}
 	for i := range o.Policies {
-		c, err := scoreCold(ctx, rec, books, &o.Policies[i], newProvider(cal.CharsPerToken, o.NoLift))
+		c, err := scoreCold(ctx, rec, books, &o.Policies[i], o.Provider, cal.CharsPerToken)
 		if err != nil {
 			return nil, fmt.Errorf("score %s: %w", rec.Name, err)
 		}
@@ -192,8 +192,10 @@ func (rec *Recording) lineages() (names []string) {
 // that cannot be read is left out.
 func (rec *Recording) concordances() map[string]*concordance {
 	bodies := map[string][]byte{}
+	formats := map[string]transcript.Format{}
 	for i := range rec.Requests {
 		r := &rec.Requests[i]
+		formats[r.Lineage] = r.wire.Format
 		if r.from != nil {
 			bodies[r.Lineage] = r.from.body(len(r.from.Messages))
 			break
@@ -204,7 +206,7 @@ func (rec *Recording) concordances() map[string]*concordance {
 	}
 	books := map[string]*concordance{}
 	for name, body := range bodies {
-		if l, err := newConcordance(body); err == nil {
+		if l, err := newConcordance(body, formats[name]); err == nil {
 			books[name] = l
 		}
 	}

@@ -379,9 +379,9 @@ func TestScoreOfCaptures(t *testing.T) {
 	for i := range whole.Requests {
 		r := &whole.Requests[i]
 		for _, path := range []string{"/v1/messages", "/v1/messages/count_tokens"} {
-			rec.Requests = append(rec.Requests, Request{
-				At: epoch.Add(time.Duration(i) * gap), Path: path, Method: r.Method, Header: r.Header, Lineage: path, raw: r.Body(),
-			})
+			q := Request{At: epoch.Add(time.Duration(i) * gap), Path: path, Method: r.Method, Header: r.Header, Lineage: path, raw: r.Body()}
+			q.classify()
+			rec.Requests = append(rec.Requests, q)
 		}
 	}
 	s, err := ScoreSession(t.Context(), rec, Options{Policies: policies(t, `{"pipeline":["coref"]}`)})

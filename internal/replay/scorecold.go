@@ -94,18 +94,18 @@ type pendingUse struct {
 }
 
 // scoreCold plays the session as [Run] does, without its bills.
-func scoreCold(ctx context.Context, rec *Recording, books map[string]*concordance, policy *Policy, p *provider) (*ColdScore, error) {
+func scoreCold(ctx context.Context, rec *Recording, books map[string]*concordance, policy *Policy, world Provider, ratio float64) (*ColdScore, error) {
 	settings, err := grid()
 	if err != nil {
 		return nil, err
 	}
 	store := memory.New()
 	defer store.Close() //nolint:errcheck // nothing outlives the run
-	engine, err := newEngine(ctx, store)
+	engine, err := newEngine(ctx, store, world)
 	if err != nil {
 		return nil, err
 	}
-	st := newStory()
+	st, p := newStory(), newProvider(ratio, world)
 	s := &coldScorer{
 		rec: rec, books: books, all: settings[0], out: newColdScore(policy.Name), story: st, reuse: newReuse(st),
 		sent: map[string][]byte{}, offered: map[string]bool{},
@@ -123,7 +123,7 @@ func scoreCold(ctx context.Context, rec *Recording, books map[string]*concordanc
 		}
 		s.request(n, r, body, after, o)
 		if !r.counts() {
-			engine.Observe(ctx, o, p.call(after, r.Header, r.At))
+			engine.Observe(ctx, o, p.call(r, after))
 		}
 	}
 	s.finish()
@@ -132,10 +132,10 @@ func scoreCold(ctx context.Context, rec *Recording, books map[string]*concordanc
 
 // request looks at what the model said since the conversation's last request, and then at what this one cuts.
 func (s *coldScorer) request(n int, r *Request, body, after []byte, o *pipeline.Outcome) {
-	s.story.read(n, r.Lineage, body)
-	s.reuse.turn(n, r.Lineage, o, after)
+	s.story.read(n, r, body)
+	s.reuse.turn(n, r, o, after)
 	s.look(r.Lineage, int32(o.Messages))
-	s.sent[r.Lineage] = after
+	s.sent[r.Lineage] = legible(after, r.wire.Format)
 	l := s.books[r.Lineage]
 	if l == nil {
 		return

@@ -66,7 +66,7 @@ func heldOut(l *concordance) (*Score, error) {
 			s.Points = append(s.Points, blank(&settings[0], percent)...)
 			continue
 		}
-		ix, err := transcript.Parse(l.until(starts[k]), transcript.Anthropic)
+		ix, err := transcript.Parse(l.until(starts[k]), l.ix.Format)
 		if err != nil {
 			return nil, err
 		}

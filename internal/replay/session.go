@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/tidemark-dev/tidemark/pipeline/transcript"
 )
 
 // session is the recording's file.
@@ -23,8 +25,20 @@ type session struct {
 	TS       []string          `json:"ts"`
 	Usage    []json.RawMessage `json:"usage"`
 
-	head, middle, filler, tail string // what stands around the messages of a body
-	control                    string // the marker of the session's client
+	format     transcript.Format
+	around     func(filler string) (head, tail string) // what stands around the messages of a body, with a filler in it
+	head, tail string                                  // with the filler that there is
+	control    string                                  // the marker of the session's client, empty if it sends none
+}
+
+// formats are the wire formats by the name that recordings have for them.
+var formats = map[string]transcript.Format{
+	"anthropic": transcript.Anthropic, "openai-chat": transcript.Chat, "openai-responses": transcript.Responses,
+}
+
+// paths are those of the formats.
+var paths = map[transcript.Format]string{
+	transcript.Anthropic: "/v1/messages", transcript.Chat: pathChat, transcript.Responses: pathResponses,
 }
 
 // recording lists the requests that the session made: one for every answer of the model.
@@ -34,24 +48,45 @@ func (s *session) recording() (*Recording, error) {
 	}
 	rec := &Recording{Name: s.ID, session: s}
 	header := http.Header{"Content-Type": {"application/json"}, "X-Session-Id": {s.ID}}
+	records := s.records()
 	var last time.Time
-	for n := 1; n < len(s.Messages); n++ {
-		if gjson.GetBytes(s.Messages[n], "role").Str != "assistant" {
-			continue
-		}
+	for _, n := range s.answers(records) {
 		last = s.at(n, last)
-		rec.Requests = append(rec.Requests, Request{
-			At: last, Path: "/v1/messages", Method: http.MethodPost, Header: header, Lineage: "main", from: s, n: n,
+		r := Request{
+			At: last, Path: paths[s.format], Method: http.MethodPost, Header: header, Lineage: "main", from: s, n: n,
 			answered: s.time(n),
-		})
+		}
+		r.classify()
+		rec.Requests = append(rec.Requests, r)
 	}
-	s.recorded(rec.Requests)
+	recorded(records, rec.Requests)
 	return rec, nil
+}
+
+// answers lists the first message of every answer of the model. In Responses an answer is a run of items, and two answers stand
+// next to each other where usage was billed in between.
+func (s *session) answers(records []usageRecord) (starts []int) {
+	ends := map[int]bool{}
+	for i := range records {
+		if m := records[i].Msg; m != nil {
+			ends[*m] = true
+		}
+	}
+	before := false
+	for n, raw := range s.Messages {
+		spoken := speaker(gjson.ParseBytes(raw), s.format) == "assistant"
+		runs := s.format == transcript.Responses && before && !ends[n-1]
+		if spoken && n > 0 && !runs {
+			starts = append(starts, n)
+		}
+		before = spoken
+	}
+	return starts
 }
 
 // body is the request that was answered by message n.
 func (s *session) body(n int) []byte {
-	size := len(s.head) + len(s.filler) + len(s.tail) + len(s.control)
+	size := len(s.head) + len(s.tail) + len(s.control)
 	for _, m := range s.Messages[:n] {
 		size += len(m) + 1
 	}
@@ -59,20 +94,23 @@ func (s *session) body(n int) []byte {
 	for _, m := range s.Messages[:n-1] {
 		b = append(append(b, m...), ',')
 	}
-	b = append(b, marked(s.Messages[n-1], s.control)...)
-	b = append(b, s.middle...)
-	b = append(b, s.filler...)
-	return append(b, s.tail...)
+	last := []byte(s.Messages[n-1])
+	if s.control != "" {
+		last = marked(last, s.control)
+	}
+	return append(append(b, last...), s.tail...)
 }
 
-// pad makes the system prompt longer by n characters: recordings lack the system prompt and the tools of their client, and
-// what stands before the messages decides what a pause costs.
-func (s *session) pad(n int) {
+// pad makes the head longer by n characters: recordings lack the system prompt and the tools of their client, and what stands
+// before the messages decides what a pause costs. It reports whether the head has a place for them.
+func (s *session) pad(n int) bool {
 	var b strings.Builder
 	for i := 0; b.Len() < n; i++ {
 		fmt.Fprintf(&b, " Line %d stands in for a part of the prompt that was not recorded.", i)
 	}
-	s.filler = b.String()[:max(n, 0)]
+	bare := len(s.head) + len(s.tail)
+	s.head, s.tail = s.around(b.String()[:max(n, 0)])
+	return n <= 0 || len(s.head)+len(s.tail) > bare
 }
 
 // at is when the request with n messages was made: never before the one before it.
@@ -102,7 +140,22 @@ func (s *session) time(n int) (t time.Time) {
 }
 
 // frame makes what stands around the messages of every body, and the marker that the session's client sent.
-func (s *session) frame() error {
+func (s *session) frame() (err error) {
+	switch s.format {
+	case transcript.Chat:
+		s.around, err = s.chatFrame()
+	case transcript.Responses:
+		s.around, err = s.responsesFrame()
+	default:
+		s.around, err = s.anthropicFrame()
+	}
+	if err == nil {
+		s.head, s.tail = s.around("")
+	}
+	return err
+}
+
+func (s *session) anthropicFrame() (func(string) (head, tail string), error) {
 	s.control = `{"type":"ephemeral"}`
 	for _, u := range s.Usage {
 		if gjson.GetBytes(u, "cache_creation.ephemeral_1h_input_tokens").Int() > 0 {
@@ -120,17 +173,18 @@ func (s *session) frame() error {
 	}
 	text, err := plain(system)
 	if err != nil {
-		return fmt.Errorf("encode system: %w", err)
+		return nil, fmt.Errorf("encode system: %w", err)
 	}
 	model, err := plain(modelName(s.Model))
 	if err != nil {
-		return fmt.Errorf("encode model: %w", err)
+		return nil, fmt.Errorf("encode model: %w", err)
 	}
-	s.head = `{"model":` + model + `,"messages":[`
-	s.middle = `],"system":[{"type":"text","text":"You are a coding agent in a terminal.","cache_control":` + s.control +
-		`},{"type":"text","text":` + strings.TrimSuffix(text, `"`)
-	s.tail = `","cache_control":` + s.control + `}],"tools":` + tools + `,"max_tokens":32000,"stream":true}`
-	return nil
+	return func(filler string) (head, tail string) {
+		return `{"model":` + model + `,"messages":[`,
+			`],"system":[{"type":"text","text":"You are a coding agent in a terminal.","cache_control":` + s.control +
+				`},{"type":"text","text":` + strings.TrimSuffix(text, `"`) + filler + `","cache_control":` + s.control +
+				`}],"tools":` + tools + `,"max_tokens":32000,"stream":true}`
+	}, nil
 }
 
 // modelName is the provider's own name of a model that a router's name stands for, as in anthropic/claude-sonnet-4.5.
@@ -138,7 +192,7 @@ func modelName(name string) string {
 	if own, ok := strings.CutPrefix(name, "anthropic/"); ok {
 		return strings.ReplaceAll(own, ".", "-")
 	}
-	return name
+	return strings.TrimPrefix(name, "openai/")
 }
 
 // usedTools declares every tool that the session calls, for recordings that hold no declarations.

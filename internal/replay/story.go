@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"bytes"
 	"regexp"
 	"strings"
 
@@ -26,6 +27,7 @@ type saying struct {
 // thread is one conversation of the session.
 type thread struct {
 	messages int
+	blocks   int32           // of the last one
 	known    map[string]bool // identifiers so far
 }
 
@@ -34,27 +36,37 @@ func newStory() *story {
 }
 
 // read takes in the messages that are new in a body. A body that cannot be read says nothing.
-func (s *story) read(n int, lineage string, body []byte) {
-	ix, err := transcript.Parse(body, transcript.Anthropic)
+func (s *story) read(n int, r *Request, body []byte) {
+	ix, err := transcript.Parse(body, r.wire.Format)
 	if err != nil {
 		return
 	}
 	defer ix.Release()
-	t := s.threads[lineage]
+	t := s.threads[r.Lineage]
 	if t == nil {
 		t = &thread{known: map[string]bool{}}
-		s.threads[lineage] = t
+		s.threads[r.Lineage] = t
 	}
 	said := saying{used: map[string]bool{}, reads: map[string]bool{}}
 	for m := min(t.messages, len(ix.Messages)); m < len(ix.Messages); m++ {
-		if ix.Messages[m].Role == transcript.Assistant {
-			s.answer(ix, &ix.Messages[m], t, &said)
-		} else {
-			s.heard(ix, &ix.Messages[m], t)
-		}
+		s.message(ix, ix.Messages[m], t, &said)
+	}
+	if n := t.messages - 1; n >= 0 && n < len(ix.Messages) && openAI(ix.Format) {
+		grown := ix.Messages[n] // a run of items that went on
+		grown.First = min(grown.First+t.blocks, grown.Last)
+		s.message(ix, grown, t, &said)
 	}
 	t.messages = len(ix.Messages)
+	t.blocks = ix.Messages[t.messages-1].Last - ix.Messages[t.messages-1].First
 	s.said[n] = said
+}
+
+func (s *story) message(ix *transcript.Index, m transcript.Message, t *thread, said *saying) {
+	if m.Role == transcript.Assistant {
+		s.answer(ix, &m, t, said)
+	} else {
+		s.heard(ix, &m, t)
+	}
 }
 
 // answer takes in what the model said.
@@ -64,7 +76,7 @@ func (s *story) answer(ix *transcript.Index, m *transcript.Message, t *thread, s
 		if b.Kind == transcript.Thinking {
 			continue
 		}
-		for _, id := range identifiers(b.Raw.Of(ix.Body)) {
+		for _, id := range identifiers(legible(b.Raw.Of(ix.Body), ix.Format)) {
 			said.used[id], t.known[id] = true, true
 		}
 		if b.Call < 0 {
@@ -83,7 +95,7 @@ func (s *story) heard(ix *transcript.Index, m *transcript.Message, t *thread) {
 	found := make([][]string, 0, m.Last-m.First)
 	spread := map[string]int{}
 	for i := m.First; i < m.Last; i++ {
-		ids := identifiers(ix.Blocks[i].Raw.Of(ix.Body))
+		ids := identifiers(legible(ix.Blocks[i].Raw.Of(ix.Body), ix.Format))
 		found = append(found, ids)
 		for _, id := range ids {
 			spread[id]++
@@ -115,6 +127,15 @@ var (
 	// escapes end a word in JSON just as what they stand for does.
 	escapes = strings.NewReplacer(`\n`, "  ", `\t`, "  ", `\r`, "  ", `\"`, "  ", `\\`, "  ", `\/`, "/")
 )
+
+// legible is raw JSON in which escapes of strings within strings are escapes like others: OpenAI's formats have arguments, and
+// results that are JSON, as strings.
+func legible(raw []byte, f transcript.Format) []byte {
+	if !openAI(f) {
+		return raw
+	}
+	return bytes.ReplaceAll(raw, []byte(`\\`), []byte(`\`))
+}
 
 // identifiers lists, once each, the words of raw JSON that look like names of something in particular: with an inner
 // separator, a digit, or a step from lower to upper case, or a number of five digits.

@@ -30,7 +30,7 @@ func TestWhoIntroducedWhat(t *testing.T) {
 	rec := story0(t).write()
 	s := newStory()
 	for n := range rec.Requests {
-		s.read(n, "main", rec.Requests[n].Body())
+		s.read(n, &rec.Requests[n], rec.Requests[n].Body())
 	}
 	if !slices.Contains(s.introduced["toolu_1"], "alphaCounter") || !slices.Contains(s.introduced["toolu_2"], "betaCounter") {
 		t.Errorf("got %q and %q", s.introduced["toolu_1"], s.introduced["toolu_2"])

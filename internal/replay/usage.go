@@ -20,11 +20,16 @@ type usageRecord struct {
 	Creation struct {
 		Hour int `json:"ephemeral_1h_input_tokens"`
 	} `json:"cache_creation"`
+
+	// OpenAI's: Responses has the cached part beside input_tokens, Chat beside prompt_tokens.
+	CachedInput *int `json:"cached_input_tokens"`
+	Prompt      *int `json:"prompt_tokens"`
+	Cached      int  `json:"cached_tokens"`
+	Completion  int  `json:"completion_tokens"`
 }
 
 // recorded hands the usage that the recording holds to the requests that it was billed for.
-func (s *session) recorded(requests []Request) {
-	records := s.records()
+func recorded(records []usageRecord, requests []Request) {
 	inclusive := countsCached(records)
 	for i := range records {
 		r := &records[i]
@@ -74,6 +79,12 @@ func countsCached(records []usageRecord) bool {
 }
 
 func (r *usageRecord) usage(inclusive bool) *pipeline.Usage {
+	switch {
+	case r.Prompt != nil:
+		return &pipeline.Usage{Input: max(0, *r.Prompt-r.Cached), Read: r.Cached, Output: r.Completion}
+	case r.CachedInput != nil:
+		return &pipeline.Usage{Input: max(0, r.Input-*r.CachedInput), Read: *r.CachedInput, Output: r.Output}
+	}
 	u := &pipeline.Usage{Input: r.Input, Read: r.Read, Write1h: min(r.Write, r.Creation.Hour), Output: r.Output}
 	u.Write5m = r.Write - u.Write1h
 	if inclusive {

@@ -35,6 +35,7 @@ type Config struct {
 	Admin        string                    `config:"admin" doc:"address of /metrics, /livez, /readyz and /config: host:port"`
 	State        string                    `config:"state" doc:"directory of the state store, or memory: for a store that is lost with the process"`
 	Log          Log                       `config:"log"`
+	Compress     Compress                  `config:"compress"`
 	Deadline     time.Duration             `config:"deadline" doc:"time for one body; keep it below message_timeout of Envoy's ext_proc filter"`
 	MaxBodyBytes int                       `config:"max_body_bytes" doc:"larger bodies pass untouched; keep it at or above the buffer limit of Envoy's routes"`
 	DrainDelay   time.Duration             `config:"drain_delay" doc:"time between the signal to stop, when health turns to NOT_SERVING, and the end of accepting streams"`
@@ -49,6 +50,12 @@ type Config struct {
 type Log struct {
 	Level  string `config:"level" doc:"debug, info, warn or error"`
 	Format string `config:"format" doc:"text or json"`
+}
+
+// Compress are the keys of the second door, for gateways that call no external processor.
+type Compress struct {
+	Listen    string `config:"listen" doc:"address of POST /v1/compress (docs/compress.md): host:port or unix:path; empty: there is none. Without token_file the host must be localhost or a loopback address"`
+	TokenFile string `config:"token_file" doc:"file with the bearer token that requests to it must have"`
 }
 
 // Defaults returns the config of a server that is given none. The caller owns it.
@@ -80,7 +87,9 @@ func (c *Config) validate() (problems routeconfig.Problems) {
 			problems = append(problems, &routeconfig.Problem{Path: path, Text: text})
 		}
 	}
-	add(isAddress(c.Listen) || strings.HasPrefix(c.Listen, "unix:") && len(c.Listen) > len("unix:"), "must be host:port or unix:path", "listen")
+	add(isListener(c.Listen), "must be host:port or unix:path", "listen")
+	add(c.Compress.Listen == "" || isListener(c.Compress.Listen), "must be host:port or unix:path", "compress", "listen")
+	add(c.Compress.TokenFile != "" || !isListener(c.Compress.Listen) || isLocal(c.Compress.Listen), "others could reach it: without token_file it must be a loopback address or unix:path", "compress", "listen")
 	add(isAddress(c.Admin), "must be host:port", "admin")
 	add(c.State != "", "must be a directory or "+Memory, "state")
 	add(c.Deadline > 0, "must be above 0", "deadline")
@@ -98,6 +107,19 @@ func (c *Config) validate() (problems routeconfig.Problems) {
 		problems = append(problems, &routeconfig.Problem{Path: []string{"log", "format"}, Text: "not one of the known words", Accepted: []string{observe.LogText, observe.LogJSON}})
 	}
 	return problems
+}
+
+func isListener(s string) bool {
+	return isAddress(s) || strings.HasPrefix(s, "unix:") && len(s) > len("unix:")
+}
+
+// isLocal reports whether nobody on another machine reaches a listener.
+func isLocal(s string) bool {
+	if strings.HasPrefix(s, "unix:") {
+		return true
+	}
+	host, _, err := net.SplitHostPort(s)
+	return err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback())
 }
 
 func isAddress(s string) bool {

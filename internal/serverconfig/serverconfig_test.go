@@ -99,7 +99,7 @@ func toString(v any) string {
 func TestFaultsSayWhere(t *testing.T) {
 	for text, want := range map[string]string{
 		"listen: nowhere":                         `FILE:1:1: listen: must be host:port or unix:path`,
-		"lissen: :1":                              `FILE:1:1: lissen: unknown key; accepted: listen, admin, state, log, deadline, max_body_bytes, drain_delay, drain_timeout, mode, default, pipelines, prices`,
+		"lissen: :1":                              `FILE:1:1: lissen: unknown key; accepted: listen, admin, state, log, compress, deadline, max_body_bytes, drain_delay, drain_timeout, mode, default, pipelines, prices`,
 		"log:\n  level: loud":                     `FILE:2:3: log.level: not one of the known words; accepted: debug, info, warn, error`,
 		"log: loud":                               `FILE:1:1: log: must be a mapping`,
 		"log: {lewel: info}":                      `FILE:1:7: log.lewel: unknown key; accepted: level, format`,

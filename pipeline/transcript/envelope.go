@@ -172,13 +172,13 @@ var exitHeads = []string{
 var (
 	// Codex: a few lines of facts, then Output:. The first may be the command itself, of any length.
 	codexExit = regexp.MustCompile(`(?:^|\n)Wall time: [\d.]+ seconds\nProcess (?:exited with code (-?\d+)|running with session ID \d+)(?:\n|$)`)
-	// Roo: Command executed in terminal within working directory '/w'. Exit code: 0
+	// Roo, as in: Command executed in terminal within working directory '/w'. Exit code: 0.
 	rooExit = regexp.MustCompile(`^Command (?:executed in terminal|execution was not successful)[^\n]*?(?:\n|\. )Exit code: (-?\d+)(?:\n|$)`)
-	// Codex and Amp of old: {"output":"…","metadata":{"exit_code":0,"duration_seconds":0.1}}
+	// Codex and Amp of old: {"output":"…","metadata":{"exit_code":0,"duration_seconds":0.1}}.
 	jsonExit = regexp.MustCompile(`[{,] ?"exit_?[cC]ode": ?(-?\d+)[},][^"]*(?:"duration_seconds": ?[\d.e-]+)?[}\]]*$`)
 	// OpenHands: lines in brackets at the end.
 	handsExit = regexp.MustCompile(`\[(?:The command completed|Command finished) with exit code (-?\d+)\.?[^\n\]]*\](?:\n\[[^\n]*\])*$`)
-	// Copilot CLI: <exited with exit code 0>, <shellId: 3 completed with exit code 0>
+	// Copilot CLI: <exited with exit code 0>, <shellId: 3 completed with exit code 0>.
 	copilotExit = regexp.MustCompile(`<(?:exited|shellId: [^<>\n]* completed) with exit code (-?\d+)>$`)
 	// Gemini CLI and Qwen Code: Output: …, then lines of facts; the exit code is told if it is not 0, by older ones always.
 	geminiFacts = regexp.MustCompile(`(?:^|\n)((?:(?:Error|Exit Code|Signal|Background PIDs|Process Group PGID): [^\n]*(?:\n|$))+)$`)

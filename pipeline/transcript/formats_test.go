@@ -382,7 +382,7 @@ func TestOthersHostile(t *testing.T) {
 				ix.Release()
 			}
 		})
-		if limit := 64*len(body) + 1<<20; used > limit {
+		if limit := 8*len(body) + MaxBlocks*512; used > limit {
 			t.Errorf("%s: %d bytes for a body of %d", c.name, used, len(body))
 		}
 	}

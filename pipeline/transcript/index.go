@@ -178,7 +178,8 @@ type Result struct {
 	name         Span // of the tool, where the result names it
 }
 
-// Marker is one cache_control.
+// Marker is one cache_control, or one cachePoint of Bedrock Converse. That one is an element of its own, which is then the member,
+// and it counts as one on the block before it.
 type Marker struct {
 	Member Span // the member, key to value
 	Cut    Span // the member and one adjoining comma

@@ -49,6 +49,11 @@ func TestSteps(t *testing.T) {
 			{0, conv(plain, "", a, b), Usage{Input: 1300}},
 			{0, conv(plain, "", a, b), Usage{Input: 20, Read: 1280}},
 		}},
+		{"a block that ends with a step", []turn{
+			{0, conv(plain, "", says("user", input("a", 1280))), Usage{Input: 1280}},
+			{0, conv(plain, "", says("user", input("a", 1280)), b), Usage{Input: 300, Read: 1280}},
+			{0, conv(plain, "", says("user", input("a", 1280)), b), Usage{Input: 44, Read: 1536}},
+		}},
 		{"appended", []turn{
 			{0, conv(plain, "", a, b), Usage{Input: 1300}},
 			{0, conv(plain, "", a, b, says("user", input("c", 500))), Usage{Input: 520, Read: 1280}},
@@ -157,6 +162,12 @@ func TestPoints(t *testing.T) {
 			{0, conv(modern, options(`"mode":"explicit"`), says("developer", input("d", 1100, marked)), user("a", 50)), Usage{Write: 1100, Input: 50}},
 			{0, conv(modern, "", dev, user("b", 50)), Usage{Read: 1100, Write: 50}},
 		}},
+		{"the initial words end once", []turn{
+			{0, conv(modern, "", dev), Usage{Write: 1100}},
+			{0, conv(modern, "", dev, says("developer", input("e", 50)), user("a", 50)), Usage{Write: 1200}},
+			{0, conv(modern, "", dev, user("a", 50)), Usage{Read: 1100, Write: 50}},
+			{0, conv(modern, options(`"mode":"explicit"`), dev, user("a", 50)), Usage{Input: 1150}},
+		}},
 		{"a run of outputs has one end", []turn{
 			{0, conv(modern, "", user("a", 1500), call("x"), call("y"), output("x", "1"), output("y", "2")), Usage{Write: 1500 + 2*callTokens + 2*outputTokens}},
 			{0, conv(modern, "", user("a", 1500), call("x"), call("y"), output("x", "1"), output("y", "3")), Usage{Write: 1500 + 2*callTokens + 2*outputTokens}},
@@ -237,6 +248,11 @@ func TestPolicies(t *testing.T) {
 			{29 * time.Minute, conv(modern, "", a, longer), Usage{Read: 1400}},
 			{5 * time.Minute, conv(modern, "", a), fee},
 		}},
+		{"a breakpoint before the hit renews nothing", Policy{}, []turn{
+			{0, conv(modern, "", says("user", input("a", 1300, marked)), longer), Usage{Write: 1400}},
+			{20 * time.Minute, conv(modern, "", says("user", input("a", 1300, marked)), longer), Usage{Read: 1400}},
+			{15 * time.Minute, conv(modern, "", a), fee},
+		}},
 		{"renew all before it", Policy{RefreshAll: true}, []turn{
 			{0, conv(modern, "", a), fee},
 			{time.Minute, conv(modern, "", a, longer), Usage{Read: 1300, Write: 100}},
@@ -275,10 +291,13 @@ func TestNotReadableBeforeTheAnswerBegins(t *testing.T) {
 		if res := must(t, s, pathResponses, body, h, start); !res.First.Equal(start.Add(2 * time.Second)) {
 			t.Errorf("%s: first byte at %v", model, res.First)
 		}
-		if got := must(t, s, pathResponses, body, h, start.Add(time.Second)).Usage.Read; got != 0 {
+		if n := s.Cached(pathResponses, body, start.Add(2*time.Second-1)) + s.Cached(pathResponses, body, start.Add(2*time.Second)); n < 1280 || n > 1300 {
+			t.Errorf("%s: %d cached at once or twice", model, n)
+		}
+		if got := must(t, s, pathResponses, body, nil, start.Add(time.Second)).Usage.Read; got != 0 {
 			t.Errorf("%s: %d read before it could be", model, got)
 		}
-		if got := must(t, s, pathResponses, body, nil, start.Add(2*time.Second)).Usage.Read; got < 1280 {
+		if got := must(t, s, pathResponses, body, nil, start.Add(time.Second)).Usage.Read; got < 1280 { // the second one was faster
 			t.Errorf("%s: %d read", model, got)
 		}
 	}
@@ -304,6 +323,10 @@ func TestHolds(t *testing.T) {
 			if got := s.Holds("secret", start.Add(at)); got != want {
 				t.Errorf("%s after %v: %v", model, at, got)
 			}
+		}
+		must(t, s, pathResponses, conv(model, "", says("user", input("short", 1023))), nil, start.Add(time.Second))
+		if rec := s.Requests()[1]; len(rec.Live) != 1 || rec.Live[0].Tokens < 1280 {
+			t.Errorf("%s holds %+v, and a prompt that is too short", model, rec.Live)
 		}
 		if s.Holds("secre", start) {
 			t.Errorf("%s holds a text that nobody sent", model)

@@ -8,7 +8,9 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -391,5 +393,31 @@ func TestPaths(t *testing.T) {
 	}
 	if quiet := New(Options{NoLog: true}); quiet.Call(pathChat, nil, nil, start).Err == nil || len(quiet.Requests()) != 0 {
 		t.Error("a log that nobody wants")
+	}
+}
+
+// TestParallel: requests of many clients at once, all of which are accounted for.
+func TestParallel(t *testing.T) {
+	s := serve(t, Options{})
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			for _, model := range []string{plain, modern} {
+				body := conv(model, `"stream":true,`, says("user", input("a", 1500)), says("user", input(strconv.Itoa(i), 20)))
+				if res := s.do("POST", pathResponses, body, map[string]string{"x-sim-delay": "1ms"}); res.status != http.StatusOK {
+					t.Errorf("%d %s", res.status, res.body)
+				}
+				s.sim.Cached(pathResponses, body, start)
+				s.sim.Holds("a", start)
+			}
+		})
+	}
+	wg.Wait()
+	total, billed := 0, 0
+	for _, rec := range s.sim.Requests() {
+		total, billed = total+rec.Prompt, billed+rec.Usage.Input+rec.Usage.Read+rec.Usage.Write
+	}
+	if total != 16*1520 || billed != total {
+		t.Errorf("%d tokens in prompts, %d billed", total, billed)
 	}
 }

@@ -93,6 +93,16 @@ func strip(t *testing.T, raw, name string) string {
 	return out
 }
 
+// TestReasoningAlone: reasoning that nothing followed may be sent back.
+func TestReasoningAlone(t *testing.T) {
+	s := New(Options{})
+	res := must(t, s, pathResponses, conv(plain, sealed, hi), answer(`[`+thought+`]`), start)
+	must(t, s, pathResponses, conv(plain, "", hi, string(res.Output[0]), hi), nil, start)
+	if res.Usage.Reasoning == 0 || res.Usage.Output != res.Usage.Reasoning {
+		t.Errorf("%+v", res.Usage)
+	}
+}
+
 // TestForeign: recorded sessions may hold encrypted content that another provider issued.
 func TestForeign(t *testing.T) {
 	s := New(Options{Foreign: true})
