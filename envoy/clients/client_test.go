@@ -54,6 +54,7 @@ func opencodeOn(w wire, npm, model string, own tools) client {
 	return client{
 		pkg: opencodePackage, program: "opencode", wire: w, tools: own,
 		configure: func(t *testing.T, home, base string) []string {
+			t.Helper()
 			config := filepath.Join(home, "opencode.json")
 			write(t, config, marshal(map[string]any{
 				"model": "gateway/" + model, "small_model": "gateway/" + model, "autoupdate": false, "share": "disabled",
@@ -83,6 +84,7 @@ func codexOn(model string, own tools, more string) client {
 	return client{
 		pkg: codexPackage, program: "codex", wire: responses, tools: own,
 		configure: func(t *testing.T, home, base string) []string {
+			t.Helper()
 			write(t, filepath.Join(home, "config.toml"), fmt.Sprintf(`model = %q
 model_provider = "gateway"
 check_for_update_on_startup = false

@@ -4,6 +4,7 @@ package clients_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -110,15 +111,8 @@ type outcome struct {
 // play lets the client do the task on a route, in new folders of the same names.
 func (w *world) play(t *testing.T, path string) *outcome {
 	t.Helper()
-	for _, dir := range []string{w.dir, w.home} {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.MkdirAll(filepath.Join(dir, "tmp"), 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.Remove(filepath.Join(w.dir, "tmp")); err != nil {
+	err := errors.Join(os.RemoveAll(w.dir), os.RemoveAll(w.home), os.Mkdir(w.dir, 0o700), os.MkdirAll(filepath.Join(w.home, "tmp"), 0o700))
+	if err != nil {
 		t.Fatal(err)
 	}
 	plant(t, w.dir)
@@ -172,7 +166,7 @@ type request struct {
 
 // held is how many tokens the provider holds after the request: what was read and written, or, where it does not charge for writes,
 // whole steps of the prompt.
-func (r *request) held(step int) int {
+func (r request) held(step int) int {
 	if r.write > 0 || step == 1 {
 		return r.read + r.write
 	}

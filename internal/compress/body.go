@@ -80,7 +80,7 @@ func blank(v gjson.Result) bool {
 
 // listOf is the list in what the engine made of a body, false if it changed anything else.
 func listOf(out, body []byte, at int) (string, bool) {
-	if len(out) < at+1 || !bytes.Equal(out[:at], body[:at]) || out[len(out)-1] != '}' {
+	if len(out) < at+2 || !bytes.Equal(out[:at], body[:at]) || !bytes.HasSuffix(out[at:], []byte("]}")) {
 		return "", false
 	}
 	return string(out[at : len(out)-1]), true

@@ -49,7 +49,7 @@ func TestOtherGateways(t *testing.T) {
 	const items = `[{"type":"message","role":"user","content":"fix it"},{"type":"function_call","call_id":"c","name":"shell","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":"x"}]`
 	const plain = `[{"role":"user","content":"hi"}]`
 	d := open(t, nil, full(t))
-	for _, c := range []struct{ body, list, format, gate string }{
+	for i, c := range []struct{ body, list, format, gate string }{
 		{`{"model":"claude-sonnet-4-6","messages":` + calls + `,"config":{"mode":"audit","target_ratio":0.5,"compress_user_messages":true}}`, "messages", "anthropic.messages", ""},
 		{`{"model":"gpt-5","input":` + items + `,"instructions":"code"}`, "input", "openai.responses", ""},
 		{`{"messages":` + items + `,"model":"gpt-5"}`, "messages", "openai.responses", ""},
@@ -58,9 +58,9 @@ func TestOtherGateways(t *testing.T) {
 		{`{"messages":` + plain + `,"model":"m","tools":[{"name":"t","input_schema":{}}]}`, "messages", "anthropic.messages", ""},
 		{`{"messages":` + plain + `,"model":"m","format":"anthropic.messages"}`, "messages", "anthropic.messages", "side_request"},
 		{`{"messages":[{"role":"developer","content":"code"},{"role":"user","content":"x"}],"model":"m","system":"x"}`, "messages", "openai.chat", "side_request"},
-		{`{"messages":"all of it","input":` + items + `,"model":"gpt-5"}`, "input", "openai.responses", ""},
+		{`{"messages":"all of it","input":` + strings.Replace(items, "fix it", "fix that", 1) + `,"model":"gpt-5"}`, "input", "openai.responses", ""},
 	} {
-		got := d.compress(c.body, "x-tidemark-session", c.body[:40])
+		got := d.compress(c.body, "x-tidemark-session", fmt.Sprint("s", i))
 		if got.Get(c.list).Raw != gjson.Get(c.body, c.list).Raw || got.Get("tidemark.format").Str != c.format || got.Get("tidemark.gate").Str != c.gate {
 			t.Errorf("%s\n%s", c.body, got.Raw)
 		}
@@ -127,7 +127,7 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%s quotes: %s", c.name, got.Raw)
 		}
 	}
-	res, err := http.Get(d.url + "/v1/compress") //nolint:noctx // of a test
+	res, err := http.Get(d.url + "/v1/compress")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,8 +143,14 @@ func TestToken(t *testing.T) {
 		authorization string
 		status        int
 	}{
-		{"", 401}, {"Bearer", 401}, {"Bearer open-sesam", 401}, {"Basic open-sesame", 401}, {"open-sesame", 401}, {"Bearer open-sesame2", 401},
-		{"Bearer open-sesame", 200}, {"bearer open-sesame", 200},
+		{"", 401},
+		{"Bearer", 401},
+		{"Bearer open-sesam", 401},
+		{"Basic open-sesame", 401},
+		{"open-sesame", 401},
+		{"Bearer open-sesame2", 401},
+		{"Bearer open-sesame", 200},
+		{"bearer open-sesame", 200},
 	} {
 		for path, want := range map[string]int{"/v1/compress": c.status, "/v1/usage": min(404, max(c.status, 401))} {
 			if c.status == 200 && path == "/v1/usage" {
@@ -206,6 +212,39 @@ func (b broken) Observe(context.Context, *pipeline.Outcome, *pipeline.Response) 
 	panic("observe")
 }
 
+// The engine takes all that is returned for cached, has no levers, and finds tools where there are calls. The route keeps its own.
+func TestWhatTheEngineGets(t *testing.T) {
+	var got *pipeline.Request
+	config := full(t)
+	d := open(t, nil, config, func(o *compress.Options) {
+		o.Engine = broken(func(_ context.Context, r *pipeline.Request) *pipeline.Outcome {
+			got = r
+			return &pipeline.Outcome{Format: r.Format}
+		})
+	})
+	const anthropic = `{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"Read","input":{}}]}],"model":"claude-sonnet-4-6","system":"code","max_tokens":1,"stream":true}`
+	for body, want := range map[string]string{
+		anthropic: `{"model":"claude-sonnet-4-6","cache_control":{"type":"ephemeral","ttl":"1h"},"tools":[{"name":"tool","input_schema":{"type":"object"}}],"system":"code","messages":[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"Read","input":{}}]}]}`,
+		`{"messages": [ {"role":"user","content":"a"} ],"model":"gpt-5","tools":[],"prompt_cache_retention":"24h"}`: `{"model":"gpt-5","prompt_cache_retention":"24h","messages":[ {"role":"user","content":"a"} ]}`,
+		`{"input":[{"type":"function_call_output","call_id":"c","output":"x"}],"model":"gpt-5","system":"code"}`:    `{"model":"gpt-5","tools":[{"type":"function","name":"tool"}],"instructions":"code","input":[{"type":"function_call_output","call_id":"c","output":"x"}]}`,
+		`{"messages":[{"role":"tool","tool_call_id":"c","content":"x"}],"model":"gpt-5","tools":null}`:              `{"model":"gpt-5","tools":[{"type":"function","function":{"name":"tool"}}],"messages":[{"role":"tool","tool_call_id":"c","content":"x"}]}`,
+	} {
+		d.compress(body, "x-api-key", "sk-1", "x-claude-code-session-id", "s", "x-claude-code-agent-id", "a")
+		if string(got.Body) != want {
+			t.Errorf("the engine gets\n%s, not\n%s", got.Body, want)
+		}
+		if got.Config.Levers != (pipeline.Levers{}) || got.Config.Diagnostics != 0 || !got.Unbridged || len(got.Config.Filters) != 3 {
+			t.Errorf("config %+v", got.Config)
+		}
+		if got.Tenant != "key:sk-1" || got.Session != "s" || got.Agent != "a" || got.Route != "compress" || !got.Now.Equal(epoch) {
+			t.Errorf("request %+v", got)
+		}
+	}
+	if config.Levers.TTL != pipeline.HourTTL || config.Diagnostics != 1 {
+		t.Error("the route's config was changed")
+	}
+}
+
 func TestWhateverTheEngineDoes(t *testing.T) {
 	for gate, engine := range map[string]broken{
 		"panic": func(context.Context, *pipeline.Request) *pipeline.Outcome { panic("no") },
@@ -215,12 +254,15 @@ func TestWhateverTheEngineDoes(t *testing.T) {
 			return &pipeline.Outcome{Format: r.Format}
 		},
 		"proof_failed": func(_ context.Context, r *pipeline.Request) *pipeline.Outcome {
+			return &pipeline.Outcome{Format: r.Format, Body: fmt.Appendf(nil, `%s,"diagnostics":null}`, r.Body[:len(r.Body)-1])}
+		},
+		"proof_failed ": func(_ context.Context, r *pipeline.Request) *pipeline.Outcome {
 			return &pipeline.Outcome{Format: r.Format, Body: []byte(fmt.Sprintf(`{"model":"other","messages":%s}`, gjson.GetBytes(r.Body, "messages").Raw))}
 		},
 	} {
 		d := open(t, nil, full(t), func(o *compress.Options) { o.Engine, o.Deadline = engine, 20*time.Millisecond })
 		got := d.compress(liteLLM, "x-tidemark-session", "s")
-		if got.Get("tidemark.gate").Str != gate || got.Get("messages").Raw != gjson.Get(liteLLM, "messages").Raw || got.Get("tidemark.outcome").Str != "error" {
+		if got.Get("tidemark.gate").Str != strings.TrimSpace(gate) || got.Get("messages").Raw != gjson.Get(liteLLM, "messages").Raw || got.Get("tidemark.outcome").Str != "error" {
 			t.Errorf("%s: %s", gate, got.Raw)
 		}
 		if status, e, _ := d.post("/v1/usage", []byte(fmt.Sprintf(`{"id":%q,"usage":{"prompt_tokens":9,"completion_tokens":1}}`, got.Get("tidemark.id").Str))); status != http.StatusNoContent {

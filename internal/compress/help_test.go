@@ -130,7 +130,7 @@ func open(t fataler, store state.Store, c *pipeline.Config, change ...func(*comp
 	for _, f := range change {
 		f(&o)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // of a test
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func (d *door) eventually(what string, is func() bool) {
 // post sends a body, with headers in pairs.
 func (d *door) post(path string, body []byte, headers ...string) (status int, answer gjson.Result, h http.Header) {
 	d.t.Helper()
-	req, err := http.NewRequest(http.MethodPost, d.url+path, bytes.NewReader(body)) //nolint:noctx // of a test
+	req, err := http.NewRequest(http.MethodPost, d.url+path, bytes.NewReader(body))
 	if err != nil {
 		d.t.Fatal(err)
 	}

@@ -96,10 +96,28 @@ func toString(v any) string {
 	return ""
 }
 
+// Without a token the second door is for this machine alone.
+func TestSecondDoor(t *testing.T) {
+	for _, text := range []string{
+		`{listen: "127.0.0.1:9004"}`, `{listen: "[::1]:9004"}`, `{listen: "localhost:0"}`, `{listen: "unix:/run/tidemark"}`, `{listen: ""}`, `{listen: ":9004", token_file: /etc/token}`,
+	} {
+		file := filepath.Join(t.TempDir(), "tidemark.yaml")
+		if err := os.WriteFile(file, []byte("compress: "+text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := serverconfig.Load(serverconfig.Sources{File: file, Filters: known()}); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 func TestFaultsSayWhere(t *testing.T) {
 	for text, want := range map[string]string{
 		"listen: nowhere":                         `FILE:1:1: listen: must be host:port or unix:path`,
 		"lissen: :1":                              `FILE:1:1: lissen: unknown key; accepted: listen, admin, state, log, compress, deadline, max_body_bytes, drain_delay, drain_timeout, mode, default, pipelines, prices`,
+		"compress: {listen: nowhere}":             `FILE:1:12: compress.listen: must be host:port or unix:path`,
+		"compress: {listen: \":9004\"}":           `FILE:1:12: compress.listen: others could reach it: without token_file it must be a loopback address or unix:path`,
+		"compress: {listen: \"tidemark:9004\"}":   `FILE:1:12: compress.listen: others could reach it: without token_file it must be a loopback address or unix:path`,
 		"log:\n  level: loud":                     `FILE:2:3: log.level: not one of the known words; accepted: debug, info, warn, error`,
 		"log: loud":                               `FILE:1:1: log: must be a mapping`,
 		"log: {lewel: info}":                      `FILE:1:7: log.lewel: unknown key; accepted: level, format`,

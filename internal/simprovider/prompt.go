@@ -97,7 +97,8 @@ func (b *builder) add(x *block, at place) {
 	size, position := 0, 0
 	if n := len(b.blocks); n > 0 {
 		size, position = b.size[n-1], b.position[n-1]
-		if runs := x.kind == "tool_use" || x.kind == "tool_result"; !runs || b.blocks[n-1].kind != x.kind {
+		runs := !b.sim.opts.Platform.EachBlock && (x.kind == "tool_use" || x.kind == "tool_result")
+		if !runs || b.blocks[n-1].kind != x.kind {
 			position++
 		}
 	}

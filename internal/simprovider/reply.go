@@ -170,6 +170,9 @@ type wireMessage struct {
 	Diagnostics     json.RawMessage   `json:"diagnostics,omitempty"`
 }
 
+// JSON is the answer as the provider writes it.
+func (r *Result) JSON() ([]byte, error) { return json.Marshal(r.wire()) }
+
 func (r *Result) wire() wireMessage {
 	content := r.Content
 	if content == nil {

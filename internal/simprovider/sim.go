@@ -63,6 +63,15 @@ type Options struct {
 
 	// CharsPerToken is how many characters make a token, to fit a recorded session; 0 or less is 3.6.
 	CharsPerToken float64
+
+	// Platform says what differs where others serve the models; the zero value is the provider's own API.
+	Platform Platform
+}
+
+// Platform is what the caching of a cloud's API has of its own.
+type Platform struct {
+	Minimum   map[string]int // by model, the tokens that a prefix needs to be cached, where they are others
+	EachBlock bool           // every block is a position of the lookback: runs of calls and of results are many
 }
 
 const defaultCharsPerToken = 3.6
@@ -166,7 +175,7 @@ func (s *Sim) answer(res *Result, path string, body []byte, h http.Header, at ti
 	if err != nil {
 		return refuse("%s: %v", simkit.HeaderReply, err)
 	}
-	res.Usage = s.space(h).call(p, r.facts.minimum, s.opts.Policy, at, res.First)
+	res.Usage = s.space(h).call(p, s.minimum(r), s.opts.Policy, at, res.First)
 	if r.diagnose.wanted {
 		res.Diagnosed, res.Miss = true, s.diagnose(r, fingerprintOf(r, p, res.Usage, h), res.ID, at)
 	}
@@ -177,6 +186,14 @@ func (s *Sim) answer(res *Result, path string, body []byte, h http.Header, at ti
 		}
 	}
 	return nil
+}
+
+// minimum is how many tokens a prefix needs to be cached.
+func (s *Sim) minimum(r *request) int {
+	if n, ok := s.opts.Platform.Minimum[r.model]; ok {
+		return n
+	}
+	return r.facts.minimum
 }
 
 // read parses and checks a body that arrives at the time at.

@@ -18,26 +18,33 @@ func stream(w http.ResponseWriter, res *Result) {
 	w.Header().Set("Cache-Control", "no-cache")
 	w.WriteHeader(http.StatusOK)
 	flush := http.NewResponseController(w).Flush
+	res.Events(func(event string, data []byte) {
+		_, _ = fmt.Fprintf(w, "event: %s\ndata: %s\n\n", event, data) // a client that went away is its own affair
+		_ = flush()
+	})
+}
+
+// Events calls visit for every event of the answer as a stream, in the provider's order, with its JSON.
+func (r *Result) Events(visit func(event string, data []byte)) {
 	send := func(event string, data map[string]any) {
 		data["type"] = event
 		b, err := json.Marshal(data)
 		if err != nil {
 			return // nothing but strings, numbers and valid JSON goes in
 		}
-		_, _ = fmt.Fprintf(w, "event: %s\ndata: %s\n\n", event, b) // a client that went away is its own affair
-		_ = flush()
+		visit(event, b)
 	}
-	start := res.wire()
+	start := r.wire()
 	start.Content, start.StopReason = []json.RawMessage{}, nil
 	start.Usage.Output = min(start.Usage.Output, 1)
 	send("message_start", map[string]any{"message": start})
 	send("ping", map[string]any{})
-	for i, raw := range res.Content {
+	for i, raw := range r.Content {
 		streamBlock(send, i, raw)
 	}
 	send("message_delta", map[string]any{
-		"delta": map[string]any{"stop_reason": res.StopReason, "stop_sequence": nil},
-		"usage": res.Usage,
+		"delta": map[string]any{"stop_reason": r.StopReason, "stop_sequence": nil},
+		"usage": r.Usage,
 	})
 	send("message_stop", map[string]any{})
 }

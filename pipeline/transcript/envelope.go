@@ -314,3 +314,39 @@ var cutInside = []*regexp.Regexp{
 	regexp.MustCompile(`<elided_chars>`), // mini-swe-agent
 	regexp.MustCompile(`(?m:\.\.\. \(line truncated to \d+ chars\)$| \[line truncated\]$|\[truncated\]$|<notice>Showing only \d+ of \d+ total lines)`), // opencode, Cline, Gemini CLI, Roo
 }
+
+// cutHints are words of which every notice of cutInside holds one: a search for words costs next to nothing, and one for
+// notices in a long text does.
+var cutHints = []string{"truncated", "omitted", "elided_chars", "Showing only"}
+
+func hinted(text string) bool {
+	return slices.ContainsFunc(cutHints, func(h string) bool { return strings.Contains(text, h) })
+}
+
+// Bounds of what is looked at around a hint, and of the hints of one text.
+const (
+	noticeBytes = 160
+	maxHints    = 64
+)
+
+// noticeIn is the first notice inside a text, empty without one. Of a text that is full of hints the beginning is looked at.
+func noticeIn(text string) string {
+	for _, h := range cutHints {
+		at := 0
+		for range maxHints {
+			i := strings.Index(text[at:], h)
+			if i < 0 {
+				break
+			}
+			at += i
+			around := text[max(0, at-noticeBytes):min(len(text), at+noticeBytes)]
+			for _, re := range cutInside {
+				if m := re.FindString(around); m != "" {
+					return m
+				}
+			}
+			at += len(h)
+		}
+	}
+	return ""
+}

@@ -151,7 +151,12 @@ func isStub(head string) bool {
 // IsCut reports whether the client left out a part of what a result's call asked for, and said so. What is there does not cover
 // the part that the call asked for: it takes the place of nothing, while what asked for the same and got all of it takes its.
 func (ix *Index) IsCut(r *Result) bool {
-	a := answer{head: ix.head(r), tail: ix.tail(r, tailBytes), whole: func() string { return ix.ResultText(r) }}
+	a := answer{head: ix.head(r), tail: ix.tail(r, tailBytes), whole: func() string {
+		if raw := view(r.Content.Of(ix.Body)); !hinted(raw) && !strings.Contains(raw, `\u00`) { // else a letter may be escaped
+			return ""
+		}
+		return ix.ResultText(r)
+	}}
 	return a.cut(r.Call >= 0 && ix.CallFacts(r.Call).Range.ends()) != ""
 }
 
@@ -167,13 +172,7 @@ func (a *answer) cut(limited bool) string {
 	if p != "" {
 		return p
 	}
-	text := a.whole()
-	for _, re := range cutInside {
-		if m := re.FindString(text); m != "" {
-			return m
-		}
-	}
-	return ""
+	return noticeIn(a.whole())
 }
 
 // head is the beginning of a result's text, without white space before it.
