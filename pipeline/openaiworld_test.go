@@ -44,9 +44,9 @@ func newDuel(t *rapid.T, c *pipeline.Config, f transcript.Format) *duel {
 	o := gen.Options{Model: d.model, Dialects: true, Wild: rapid.Bool().Draw(t, "wild"), Files: 3, ResultBytes: 9000}
 	w := &walker{t: t, m: gen.New(gentest.Source(t), o), c: c, store: keyed{memory.New()}, at: epoch}
 	w.restart()
-	conv := w.m.Conversation(0) // tidemark is there from the first request on
+	conv := w.m.Conversation(0)                                                           // tidemark is there from the first request on
 	conv.System = append(conv.System, gen.Text(strings.Repeat("Work with care. ", 1700))) // else the prompt is too small to change
-	conv.Dialect.CacheControl, conv.Dialect.IDs = false, false // not OpenAI's; and equal messages must not have equal ids
+	conv.Dialect.CacheControl, conv.Dialect.IDs = false, false                            // not OpenAI's; and equal messages must not have equal ids
 	conv.Dialect.Explicit = conv.Dialect.Explicit && (d.model == "gpt-5.6-sol" || d.model == "gpt-6.1-sol")
 	if d.model == "gpt-5.1" && rapid.Bool().Draw(t, "in memory") {
 		conv.Extra = append(conv.Extra, gen.Member{Key: "prompt_cache_retention", Value: "in_memory"})
@@ -135,7 +135,7 @@ func TestOpenAINeverDearer(t *testing.T) {
 // Levers that need breakpoints say so.
 func TestAutomaticCachingGates(t *testing.T) {
 	c := config(t, "always")
-	for f := range wires {
+	for f := range shapes {
 		e := newEngine(t, true)
 		r := ask(sessionAs(f, 0), c, epoch)
 		r.Format = f

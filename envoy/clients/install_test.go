@@ -98,7 +98,8 @@ func ensure(pkg, program string) (string, error) {
 	cmd := exec.CommandContext(ctx, npm, "install", "--prefix", next, "--no-audit", "--no-fund", "--fetch-retries", "1", "--loglevel", "error", pkg)
 	cmd.Dir, cmd.WaitDelay = next, time.Second
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("npm install: %w: %s", errors.Join(err, ctx.Err()), bytes.TrimSpace(out[:min(len(out), 500)]))
+		line, _, _ := bytes.Cut(out, []byte("\n")) // the rest is where in npm it happened
+		return "", fmt.Errorf("npm install: %w: %s", errors.Join(err, ctx.Err()), line)
 	}
 	if _, err := os.Stat(filepath.Join(next, "node_modules", ".bin", program)); err != nil {
 		return "", err

@@ -6,7 +6,7 @@
 // It promises that whoever sends a list gets a list that the provider accepts as it would have accepted that one. Whatever is not
 // decided comes back byte for byte, and what cannot be read, is too late or goes wrong comes back whole. What was returned once is
 // taken for cached from then on, for an hour or as long as the provider may hold it: this door does not see what the gateway adds,
-// nor what became of the request. Nothing that it returns has another cache_control than what came.
+// nor what became of the request. Nothing that stays has another cache_control than what came.
 //
 // POST /v1/usage takes the provider's answer, without which nothing is ever certain.
 //

@@ -130,7 +130,7 @@ func TestFaultsSayWhere(t *testing.T) {
 		"pipelines: {a: 3}":                       `FILE:1:13: pipelines.a: must be a mapping, not a number`,
 		"default: {pipeline: coding}":             `FILE:1:11: default.pipeline: no pipeline of that name`,
 		"prices: {model: x}":                      `FILE:1:1: prices: must be a list`,
-		"prices:\n- {model: x, imput: 2}":         `FILE:2:14: prices[0].imput: unknown key; accepted: model, input, output, read, write_5m, write_1h, minimum, window, bound`,
+		"prices:\n- {model: x, imput: 2}":         `FILE:2:14: prices[0].imput: unknown key; accepted: model, input, output, read, write_5m, write_1h, minimum, window, auto_ttl, bound`,
 		"prices:\n- {model: x, input: cheap}":     `FILE:2:14: prices[0].input: must be a number`,
 		"prices:\n- {model: x, bound: maybe}":     `FILE:2:14: prices[0].bound: must be true or false, not a string`,
 		"prices:\n- {model: x}\n- {input: 2}":     `FILE:3:3: prices[1].model: `,

@@ -69,6 +69,10 @@ func shapeRefusals() []refusal {
 			message: "max_tokens: Input should be a valid integer",
 		},
 		{
+			name: "max_tokens no whole number", body: []byte(`{"model":"claude-opus-4-6","max_tokens":9.5,"messages":[` + one + `]}`),
+			message: "max_tokens: Input should be a valid integer",
+		},
+		{
 			name: "pre-warming stream", body: []byte(`{"model":"claude-opus-4-6","max_tokens":0,"stream":true,"messages":[` + one + `]}`),
 			message: "max_tokens: Input should be greater than or equal to 1",
 		},

@@ -2,6 +2,7 @@ package simprovider
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -94,8 +95,8 @@ func (r *request) readModel(b *body, counting bool) *Error {
 	}
 	r.model, _ = top.Str("model")
 	if limit := top.Get("max_tokens"); limit != nil {
-		n, err := strconv.Atoi(limit.Text)
-		if limit.Kind != 'n' || err != nil {
+		n, err := strconv.ParseFloat(limit.Text, 64) // 1.0 is an integer to the provider
+		if limit.Kind != 'n' || err != nil || n != math.Trunc(n) {
 			return refuse("max_tokens: Input should be a valid integer")
 		}
 		r.none = n == 0

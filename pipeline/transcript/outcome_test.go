@@ -29,15 +29,28 @@ func vectors(tb testing.TB) (list []vector) {
 
 // Each client's envelopes, refusals, answers, references and notices are known for what they are.
 func TestResultVectors(t *testing.T) {
+	by := map[string][]vector{}
 	for _, v := range vectors(t) {
-		for format, want := range map[Format]string{Chat: v.Chat, Responses: v.Chat, Gemini: v.Chat, Anthropic: v.Anthropic, Converse: v.Anthropic} {
-			e := Explain(nil, format, v.Tool, v.Input, v.Result, true)
-			if e.Outcome.String() != want || e.Why == "" {
-				t.Errorf("%s: %s in %s: %q %s by %q, not %s", v.Client, v.Tool, format, v.Result, e.Outcome, e.Why, want)
+		by[v.Client] = append(by[v.Client], v)
+	}
+	for client, list := range by {
+		t.Run(client, func(t *testing.T) {
+			for _, v := range list {
+				v.check(t)
 			}
-			if e.Stub != v.Stub || e.Cut != "" != v.Cut {
-				t.Errorf("%s: %s: %q: stub %v, cut %q", v.Client, v.Tool, v.Result, e.Stub, e.Cut)
-			}
+		})
+	}
+}
+
+func (v *vector) check(t *testing.T) {
+	t.Helper()
+	for format, want := range map[Format]string{Chat: v.Chat, Responses: v.Chat, Gemini: v.Chat, Anthropic: v.Anthropic, Converse: v.Anthropic} {
+		e := Explain(nil, format, v.Tool, v.Input, v.Result, true)
+		if e.Outcome.String() != want || e.Why == "" {
+			t.Errorf("%s in %s: %q %s by %q, not %s", v.Tool, format, v.Result, e.Outcome, e.Why, want)
+		}
+		if e.Stub != v.Stub || e.Cut != "" != v.Cut {
+			t.Errorf("%s: %q: stub %v, cut %q", v.Tool, v.Result, e.Stub, e.Cut)
 		}
 	}
 }

@@ -329,28 +329,35 @@ var clients = map[string][]wants{
 
 func TestToolRoles(t *testing.T) {
 	for client, calls := range clients {
-		for _, w := range calls {
-			f := factsOf(w.name, w.input)
-			if f.Role != w.role || f.Path != w.path || f.Range.String() != w.rng {
-				t.Errorf("%s: %s%s is a %s of %q (%s), not a %s of %q (%s)", client, w.name, w.input, f.Role, f.Path, f.Range, w.role, w.path, w.rng)
+		t.Run(client, func(t *testing.T) {
+			for _, w := range calls {
+				checkRole(t, w)
 			}
-			if diff := gocmp.Diff(w.files, f.Files, cmpopts.EquateEmpty(), cmpopts.EquateComparable(Range{})); diff != "" {
-				t.Errorf("%s: %s%s: files\n%s", client, w.name, w.input, diff)
-			}
-			if !strings.HasPrefix(w.input, "{") || !json.Valid([]byte(w.input)) {
-				continue
-			}
-			ix := parse(t, fmt.Appendf(nil, `{"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":%q,"input":%s}]}]}`, w.name, w.input))
-			for range 2 {
-				in := *ix.CallFacts(0)
-				in.resolved = false
-				if diff := gocmp.Diff(f, in, cmpopts.EquateComparable(Range{}), gocmp.AllowUnexported(CallFacts{})); diff != "" {
-					t.Errorf("%s: %s%s is another call in a body: %s", client, w.name, w.input, diff)
-				}
-			}
-			ix.Release()
+		})
+	}
+}
+
+func checkRole(t *testing.T, w wants) {
+	t.Helper()
+	f := factsOf(w.name, w.input)
+	if f.Role != w.role || f.Path != w.path || f.Range.String() != w.rng {
+		t.Errorf("%s%s is a %s of %q (%s), not a %s of %q (%s)", w.name, w.input, f.Role, f.Path, f.Range, w.role, w.path, w.rng)
+	}
+	if diff := gocmp.Diff(w.files, f.Files, cmpopts.EquateEmpty(), cmpopts.EquateComparable(Range{})); diff != "" {
+		t.Errorf("%s%s: files\n%s", w.name, w.input, diff)
+	}
+	if !strings.HasPrefix(w.input, "{") || !json.Valid([]byte(w.input)) {
+		return
+	}
+	ix := parse(t, fmt.Appendf(nil, `{"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":%q,"input":%s}]}]}`, w.name, w.input))
+	for range 2 {
+		in := *ix.CallFacts(0)
+		in.resolved = false
+		if diff := gocmp.Diff(f, in, cmpopts.EquateComparable(Range{}), gocmp.AllowUnexported(CallFacts{})); diff != "" {
+			t.Errorf("%s%s is another call in a body: %s", w.name, w.input, diff)
 		}
 	}
+	ix.Release()
 }
 
 // Every row of the table is called by a client above.

@@ -258,7 +258,8 @@ func (c *conversation) translate(e endpoint) (*asked, *Error) {
 		}
 		raw = append(raw, m.json...)
 	}
-	out.body = append(raw, `]}`...)
+	raw = append(raw, `]}`...)
+	out.body = raw
 	return out, nil
 }
 

@@ -53,7 +53,7 @@ func (e endpoint) syntax() *Error {
 }
 
 func tooLarge() *Error {
-	return constraint("", "body", fmt.Sprintf("have length less than or equal to %d", maxBody))
+	return invalid("1 validation error detected: Value at 'body' failed to satisfy constraint: Member must have length less than or equal to %d", maxBody)
 }
 
 func unknownOperation() *Error {

@@ -77,7 +77,9 @@ type account struct {
 // sweepAt is the number of entries that are made before dead ones are removed.
 const sweepAt = 1 << 16
 
-func (e *entry) live(p Policy, at time.Time) bool { return e != nil && !e.start.Add(p.life()).Before(at) }
+func (e *entry) live(p Policy, at time.Time) bool {
+	return e != nil && !e.start.Add(p.life()).Before(at)
+}
 
 // covered is how many tokens of a prompt can be read.
 func (a *account) covered(p *prompt, policy Policy, at time.Time) int {

@@ -56,7 +56,7 @@ func lookup(id string) (model, bool) {
 
 // variants are prices by variant, and the first version there is; old ones are those of Gemini 2.5.
 var variants = map[string]struct {
-	from                         int
+	from                        int
 	price, above, old, oldAbove rate
 }{
 	"pro":        {from: 205, price: rate{2, 12}, above: rate{4, 18}, old: rate{1.25, 10}, oldAbove: rate{2.5, 15}},

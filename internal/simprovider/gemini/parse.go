@@ -1,6 +1,7 @@
 package gemini
 
 import (
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -129,17 +130,23 @@ func (p *parser) content(b *body, raw []byte) error {
 
 // camel is a name in camelCase.
 func camel(name string) string {
-	head, rest, more := strings.Cut(name, "_")
-	if !more {
+	if !strings.Contains(name, "_") {
 		return name
 	}
-	out := head
-	for word := range strings.SplitSeq(rest, "_") {
-		if word != "" {
-			out += strings.ToUpper(word[:1]) + word[1:]
+	var out strings.Builder
+	up := false
+	for _, r := range name {
+		switch {
+		case r == '_':
+			up = true
+			continue
+		case up:
+			r = unicode.ToUpper(r)
 		}
+		up = false
+		out.WriteRune(r)
 	}
-	return out
+	return out.String()
 }
 
 // snake is a name in snake_case, as paths of errors have it.
@@ -250,7 +257,7 @@ func (p *parser) shape(r *request, b *body) *Error {
 		}
 		return p.shape(r, inner)
 	}
-	for name := range b.values {
+	for _, name := range slices.Sorted(maps.Keys(b.values)) {
 		if !slices.Contains(members, name) {
 			return unknown(name, "")
 		}
@@ -267,26 +274,25 @@ func (p *parser) shape(r *request, b *body) *Error {
 	if b.values["cachedContent"] != nil {
 		return &Error{Status: 403, Message: "CachedContent not found (or permission denied)"}
 	}
-	for name, read := range map[string]func(*node) *head{"tools": p.newTools, "systemInstruction": p.newSystem} {
-		n := b.values[name]
-		if n == nil {
-			continue
-		}
-		h := p.heads[n]
-		if h == nil {
-			h = read(n)
-			p.heads[n] = h
-		}
-		if h.fault != nil {
-			return h.fault
-		}
-		if name == "tools" {
-			r.tools = h.parts
-		} else {
-			r.system = h.parts
-		}
+	var f *Error
+	if r.tools, f = p.head(b.values["tools"], p.newTools); f != nil {
+		return f
 	}
-	return nil
+	r.system, f = p.head(b.values["systemInstruction"], p.newSystem)
+	return f
+}
+
+// head reads tools or the system instruction.
+func (p *parser) head(n *node, read func(*node) *head) ([]*part, *Error) {
+	if n == nil {
+		return nil, nil
+	}
+	h := p.heads[n]
+	if h == nil {
+		h = read(n)
+		p.heads[n] = h
+	}
+	return h.parts, h.fault
 }
 
 func (p *parser) newSystem(n *node) *head {

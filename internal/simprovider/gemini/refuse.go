@@ -90,7 +90,9 @@ const (
 
 func notJSON() *Error { return refuse("Invalid JSON payload received. Unexpected token.") }
 
-func notFound() *Error { return &Error{Status: http.StatusNotFound, Message: "Requested entity was not found."} }
+func notFound() *Error {
+	return &Error{Status: http.StatusNotFound, Message: "Requested entity was not found."}
+}
 
 func (e endpoint) noSuchModel() *Error {
 	text := fmt.Sprintf("%s is not found for API version %s, or is not supported for %s. Call ListModels to see the list of available "+
@@ -103,9 +105,8 @@ func (e endpoint) noSuchModel() *Error {
 }
 
 // unable is a refusal by Vertex.
-func unable(format string, args ...any) *Error {
-	return refuse("Unable to submit request because %s. Learn more: https://cloud.google.com/vertex-ai/generative-ai/docs/model-reference/gemini",
-		fmt.Sprintf(format, args...))
+func unable(why string) *Error {
+	return refuse("Unable to submit request because %s. Learn more: https://cloud.google.com/vertex-ai/generative-ai/docs/model-reference/gemini", why)
 }
 
 // statuses are the texts of errors that a test asks for.

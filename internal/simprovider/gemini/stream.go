@@ -38,7 +38,7 @@ func pieces(raw json.RawMessage) []json.RawMessage {
 
 // chunks calls visit with every chunk of the answer as a stream. All have usage, of which only the last is whole.
 func (r *Result) chunks(visit func(answer)) {
-	var list []json.RawMessage
+	list := make([]json.RawMessage, 0, len(r.Parts))
 	for _, raw := range r.Parts {
 		list = append(list, pieces(raw)...)
 	}
