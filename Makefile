@@ -36,6 +36,10 @@ test-race: ## the concurrent packages under the race detector
 e2e: envoy ## end-to-end tests alone
 	ENVOY_BIN="$$(scripts/find-envoy.sh)" TIDEMARK_REQUIRE_ENVOY=1 $(GO) test -count=1 -v ./envoy/...
 
+.PHONY: clients
+clients: envoy ## real clients from npm through a real Envoy; fails where one cannot be installed
+	ENVOY_BIN="$$(scripts/find-envoy.sh)" TIDEMARK_REQUIRE_ENVOY=1 TIDEMARK_REQUIRE_CLIENTS=1 $(GO) test -count=1 -v ./envoy/clients
+
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME
 	@grep -rlE '^func Fuzz' --include='*_test.go' . | while read -r file; do \

@@ -42,8 +42,8 @@ func TestBilling(t *testing.T) {
 			{0, conv("", says("user", words(sized("a", 4095)), point)), Usage{Input: 4095}},
 		}},
 		{"the minimum", opus, []turn{
-			{0, conv("", says("user", words(sized("a", 4100)), point)), Usage{Write5m: 4100}},
-			{0, conv("", says("user", words(sized("a", 4100)), point)), Usage{Read: 4100}},
+			{0, conv("", says("user", words(sized("a", 4096)), point)), Usage{Write5m: 4096}},
+			{0, conv("", says("user", words(sized("a", 4096)), point)), Usage{Read: 4096}},
 		}},
 		{"an image in front", sonnet, []turn{
 			{0, conv("", says("user", image, a, point)), Usage{Write5m: 1500 + 1667}}, // 6000 characters

@@ -42,7 +42,7 @@ func says(role string, blocks ...string) string {
 // words is a text block of Converse.
 func words(text string) string { return fmt.Sprintf(`{"text":%q}`, text) }
 
-// sized is a text of exactly n tokens, a multiple of five, whose text begins with name.
+// sized is a text of exactly n tokens whose text begins with name.
 func sized(name string, n int) string {
 	return name + strings.Repeat(".", n*36/10-len("typetexttext")-len(name))
 }

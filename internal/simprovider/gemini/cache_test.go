@@ -36,10 +36,10 @@ func TestBilling(t *testing.T) {
 		policy Policy
 		turns  []turn
 	}{
-		{"below the minimum", plain, Policy{}, []turn{{0, conv("", says("user", sized("a", 2045))), 0, 2045}, {0, conv("", says("user", sized("a", 2045))), 0, 2045}}},
-		{"the minimum", plain, Policy{}, []turn{{0, conv("", says("user", sized("a", 2050))), 0, 2050}, {0, conv("", says("user", sized("a", 2050))), 2050, 2050}}},
+		{"below the minimum", plain, Policy{}, []turn{{0, conv("", says("user", sized("a", 2047))), 0, 2047}, {0, conv("", says("user", sized("a", 2047))), 0, 2047}}},
+		{"the minimum", plain, Policy{}, []turn{{0, conv("", says("user", sized("a", 2048))), 0, 2048}, {0, conv("", says("user", sized("a", 2048))), 2048, 2048}}},
 		{"below the minimum of 3", modern, Policy{}, []turn{{0, conv("", says("user", sized("a", 4095))), 0, 4095}, {0, conv("", says("user", sized("a", 4095))), 0, 4095}}},
-		{"the minimum of 3", modern, Policy{}, []turn{{0, conv("", says("user", sized("a", 4100))), 0, 4100}, {0, conv("", says("user", sized("a", 4100))), 4100, 4100}}},
+		{"the minimum of 3", modern, Policy{}, []turn{{0, conv("", says("user", sized("a", 4096))), 0, 4096}, {0, conv("", says("user", sized("a", 4096))), 4096, 4096}}},
 		{"appended", plain, Policy{}, []turn{{0, conv("", a), 0, 2500}, {0, conv("", a, b, c), 2500, 2900}, {0, conv("", a, b, c), 2900, 2900}}},
 		{"the end changed", plain, Policy{}, []turn{{0, conv("", a, b, c), 0, 2900}, {0, conv("", a, b, says("user", sized("d", 100))), 2800, 2900}}},
 		{"the start changed", plain, Policy{}, []turn{{0, conv("", a, b, c), 0, 2900}, {0, conv("", says("user", sized("d", 2500)), b, c), 0, 2900}}},

@@ -35,7 +35,7 @@ func says(role string, parts ...string) string {
 
 func words(text string) string { return fmt.Sprintf(`{"text":%q}`, text) }
 
-// sized is a text part of exactly n tokens, a multiple of five, whose text begins with name.
+// sized is a text part of exactly n tokens whose text begins with name.
 func sized(name string, n int) string {
 	return words(name + strings.Repeat(".", n*36/10-len("text")-len(name)))
 }

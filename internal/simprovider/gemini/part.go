@@ -37,7 +37,7 @@ const blobTokens = 258
 
 // weigh makes a part of a value that has no further meaning here.
 func (p *parser) weigh(n *node, lead []byte) *part {
-	x := &part{value: simkit.Sum(n.Encode(nil, true))}
+	x := &part{value: simkit.Sum(n.Encode(simkit.AppendText(nil, string(lead)), true))}
 	chars, blobs := 0, 0
 	count(n, &chars, &blobs)
 	x.tokens = max(1, blobs*blobTokens+int(math.Ceil(float64(chars)/p.charsPerToken)))
