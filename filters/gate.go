@@ -81,7 +81,7 @@ const (
 	OpenResult         Gate = "open"            // used often or lately, or too few turns followed
 	ClosedResult       Gate = "closed"          // used, but not lately, and cut_closed is false
 	UnreferencedResult Gate = "unreferenced"    // never used again, and cut_unreferenced is false
-	BatchTooSmall      Gate = "batch_too_small" // what the filter could leave out is less than min_batch_frac of the request
+	BatchTooSmall      Gate = "batch_too_small" // what could be left out is less than min_batch_frac of the request, or than the step by which the provider bills reads
 )
 
 // Gates of a whole request.

@@ -369,5 +369,10 @@ func (p *pass) wished(w *filters.Proposal) {
 	if w.Action != filters.Replace || w.Mode == filters.Meter {
 		return
 	}
-	p.wishedFor[p.ix.Results[w.Result].Msg] += max(0, p.ix.ResultTokens(w.Result)-markerTokens-transcript.Est(w.Extra))
+	p.wishedFor[p.ix.Results[w.Result].Msg] += p.leavesOut(w)
+}
+
+// leavesOut is about how many tokens a replacement would leave out.
+func (p *pass) leavesOut(w *filters.Proposal) int {
+	return max(0, p.ix.ResultTokens(w.Result)-markerTokens-transcript.Est(w.Extra))
 }

@@ -33,6 +33,20 @@ var shapes = map[transcript.Format]shape{
 				i, i, quoted(tool), quoted(args), i, quoted(result))
 		}, "]}",
 	},
+	transcript.Converse: {
+		`{"system":[{"text":%s},{"cachePoint":{"type":"default"}}],"toolConfig":{"tools":[{"toolSpec":{"name":"Read","inputSchema":{"json":{}}}}]},"messages":[{"role":"user","content":[{"text":"Fix the limiter."}]}`,
+		func(i int, tool, args, result string) string {
+			return fmt.Sprintf(`,{"role":"assistant","content":[{"text":"Step %d."},{"toolUse":{"toolUseId":"tooluse_%05d","name":%s,"input":%s}}]},{"role":"user","content":[{"toolResult":{"toolUseId":"tooluse_%05d","content":[{"text":%s}]}}]}`,
+				i, i, quoted(tool), args, i, quoted(result))
+		}, "]}",
+	},
+	transcript.Gemini: {
+		`{"systemInstruction":{"parts":[{"text":%s}]},"tools":[{"functionDeclarations":[{"name":"Read"}]}],"contents":[{"role":"user","parts":[{"text":"Fix the limiter."}]}`,
+		func(i int, tool, args, result string) string {
+			return fmt.Sprintf(`,{"role":"model","parts":[{"text":"Step %d."},{"functionCall":{"id":"f%05d","name":%s,"args":%s}}]},{"role":"user","parts":[{"functionResponse":{"id":"f%05d","name":%s,"response":{"output":%s}}}]}`,
+				i, i, quoted(tool), args, i, quoted(tool), quoted(result))
+		}, "]}",
+	},
 }
 
 // sessionAs is session in another format. Its results tell their outcome themselves.
@@ -48,8 +62,11 @@ func sessionAs(f transcript.Format, exchanges int) []byte {
 		}
 		b.WriteString(s.turn(i, tool, args, fmt.Sprintf("Exit code: 0\n%d%s", i, code)))
 	}
-	b.WriteString(s.tail)
-	return []byte(b.String())
+	text := b.String()
+	if f == transcript.Converse { // the one format here in which the client says what is cached
+		text = strings.TrimSuffix(text, "]}") + `,{"cachePoint":{"type":"default"}}]}`
+	}
+	return []byte(text + s.tail)
 }
 
 // BenchmarkFormats are the turns of the other benchmarks in every other format: nothing new with and without memory, first

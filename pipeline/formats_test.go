@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -303,10 +304,8 @@ func (w *ride) judgeCut(s step) {
 // TestFormatsDecideAlike: one conversation leads to the same decisions in every format, request by request.
 func TestFormatsDecideAlike(t *testing.T) {
 	c, made := deepConfigOf(t, 4000, filters.Summary), 0 // ids differ, and so do the tokens of markers that name them
-	all := map[transcript.Format]gen.Format{transcript.Anthropic: gen.Anthropic}
-	for f, g := range wires {
-		all[f] = g
-	}
+	all := maps.Clone(wires)
+	all[transcript.Anthropic] = gen.Anthropic
 	rapid.Check(t, func(t *rapid.T) {
 		m := gen.New(gentest.Source(t), gen.Options{
 			Model: plainModel, Dialects: true, Comparable: true, Files: 3, ResultBytes: 12000, // not wild: what a marker quotes of arguments is what stands there

@@ -16,10 +16,31 @@ func (p *pass) movesWith(w *wish) filters.Gate {
 	case m != nil && m.Kind == Warm && w.Policy.Warm:
 	case !w.Policy.Cold:
 		return filters.ColdOff
+	case m == nil && p.slight:
+		return filters.BatchTooSmall
 	case (m == nil || m.Kind == Cold) && p.e.route(p.r.Route).misjudged(cold):
 		return filters.ColdMisjudged
 	}
 	return ""
+}
+
+// slights reports whether what wishes would leave out of what was forwarded is less than a step by which the provider bills reads
+// from what it caches by itself: then where the prompt ends decides what a turn costs, and not what is left out.
+func (p *pass) slights(wishes []wish) bool {
+	if !p.ix.Format.Automatic() || p.price.Step == 0 {
+		return false
+	}
+	sum := 0
+	for i := range wishes {
+		switch w := &wishes[i]; {
+		case w.Action == filters.Drop:
+			c, _ := p.decideCut(w)
+			sum += c.tokens - c.stub
+		case w.Action == filters.Replace && w.Mode != filters.Meter && w.Policy.Cold && p.movable(w.Result):
+			sum += p.leavesOut(&w.Proposal)
+		}
+	}
+	return sum < p.price.Step
 }
 
 // moved makes a change from a message on part of this request's move, which is cold unless another one was fired.

@@ -58,7 +58,7 @@ func (e *Engine) Observe(ctx context.Context, o *Outcome, r *Response) *Observat
 	u := r.Usage
 	e.take(ctx, t, func(b *state.Branch) {
 		b.Entries = cache.Confirm(b.Entries, t.key, t.marks, t.met,
-			cache.Billed{Read: u.Read, Write5m: u.Write5m, Write1h: u.Write1h, Minimum: t.price.Minimum, Automatic: t.whole(u)}, t.at)
+			cache.Billed{Read: u.Read, Write5m: u.Write5m, Write1h: u.Write1h, Minimum: t.price.Minimum, Automatic: t.whole(u), Step: t.price.Step}, t.at)
 		if t.main {
 			t.learn(&b.Ledger, r, ob)
 			t.answered(b, r)
@@ -268,11 +268,8 @@ func (t *sent) loss(u *Usage) *Loss {
 	if most := int(t.count(t.worlds.tail) * 1.02); most > 0 { // a rewind has less to read
 		had = min(had, most)
 	}
-	lost, least := had-u.Read, minLoss
-	if t.automatic {
-		least = cache.AutomaticStep
-	}
-	if lost < max(least, had/20) {
+	lost := had - u.Read
+	if lost < max(minLoss, t.price.Step, had/20) {
 		return nil
 	}
 	switch {

@@ -154,12 +154,16 @@ func (l *layout) replay(b *state.Branch, n int32) *outbound {
 }
 
 // find returns the result that a reference names on a branch that shares the first n messages with the body: the first
-// one with its id, as a later one of the same id is another result.
+// one with its id, as a later one of the same id is another result. Where calls have no ids it is that of the same call.
 func (l *layout) find(ref state.ResultRef, n int32) (result int32, ok bool) {
 	all := l.results(ref.Call)
 	for _, r := range all {
 		res := &l.ix.Results[r]
-		if l.ix.Blocks[res.Block].Hash == ref.Block && (res.Msg < n || len(all) == 1) {
+		known := res.Msg < n || len(all) == 1
+		if res.CallID.Len() == 0 {
+			known = res.Call >= 0 && l.ix.Calls[res.Call].Msg < n
+		}
+		if l.ix.Blocks[res.Block].Hash == ref.Block && known {
 			return r, true
 		}
 	}

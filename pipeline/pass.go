@@ -58,6 +58,7 @@ type pass struct {
 	wishedFor   map[int32]int          // by message: tokens that wishes would leave out
 	widened     bool                   // sessions that may hold the same conversation were looked at
 	must        bool                   // state must be durable before the reply
+	slight      bool                   // what a cold move would leave out is not worth it
 	left        int                    // bytes of the outbound with the decisions made so far
 	before      []state.Digest         // prefix ids of the replay, without anything new
 	scale       *scale                 // weights of the outbound
@@ -281,6 +282,9 @@ func (p *pass) branch(ctx context.Context) error {
 	if p.bound && p.m.kind != KindContinue && p.m.kind != KindRetry {
 		p.b.InForce, p.b.Held, p.b.Cut = nil, nil, nil
 	}
+	if p.m.kind != KindRetry {
+		p.misplaced()
+	}
 	if p.m.kind == KindRetry && p.gate == "" {
 		p.gate, p.o.Gate = filters.Retry, filters.Retry
 		p.o.Gates[FilterGate{Gate: filters.Retry}]++
@@ -310,6 +314,18 @@ func (p *pass) adopt(ctx context.Context) error {
 	}
 	p.m = p.find(p.sess.branches)
 	return nil
+}
+
+// misplaced takes decisions off the working copy that name their result by its place, in a history that is another one now: what
+// stands in that place from here on is another result, though it may say the same.
+func (p *pass) misplaced() {
+	p.b.InForce = slices.DeleteFunc(p.b.InForce, func(d state.Decision) bool {
+		if !p.ix.Format.Unnamed(d.Ref.Call) || d.Msg < p.m.shared {
+			return false
+		}
+		_, stands := p.layout.find(d.Ref, p.m.shared)
+		return !stands
+	})
 }
 
 // unbind takes what is in force off the working copy where a bound model did not see it.

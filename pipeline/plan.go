@@ -95,6 +95,7 @@ func (p *pass) plan(wishes []wish) {
 	p.left = p.out.size()
 	held := p.k
 	p.rewrite(wishes)
+	p.slight = p.slights(wishes)
 	for i := range wishes { // a cut comes first
 		w := &wishes[i]
 		if gate := p.admit(w); gate != "" {

@@ -15,6 +15,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/gen"
 	"github.com/tidemark-dev/tidemark/internal/gen/gentest"
 	"github.com/tidemark-dev/tidemark/pipeline"
+	"github.com/tidemark-dev/tidemark/pipeline/cache"
 	"github.com/tidemark-dev/tidemark/pipeline/transcript"
 	"github.com/tidemark-dev/tidemark/state"
 	"github.com/tidemark-dev/tidemark/state/memory"
@@ -35,16 +36,17 @@ func (keyed) Secret(context.Context) ([]byte, error) { return []byte(strings.Rep
 
 // walker plays one generated session: turns, edits, retries, forks, pauses and restarts.
 type walker struct {
-	t     *rapid.T
-	m     *gen.Maker
-	c     *pipeline.Config
-	store state.Store
-	e     *pipeline.Engine
-	at    time.Time
-	lines []*gen.Conversation
-	cur   int
-	steps []step
-	calm  bool // no restarts: entries count from process start then, which is another state
+	t      *rapid.T
+	m      *gen.Maker
+	c      *pipeline.Config
+	store  state.Store
+	e      *pipeline.Engine
+	at     time.Time
+	lines  []*gen.Conversation
+	cur    int
+	steps  []step
+	prices *cache.Table // nil: the embedded ones
+	calm   bool         // no restarts: entries count from process start then, which is another state
 }
 
 // makers of conversations whose bodies are large enough that decisions are worth their while.
@@ -67,7 +69,7 @@ func newWalker(t *rapid.T, c *pipeline.Config, model string) *walker {
 }
 
 func (w *walker) restart() {
-	e, err := pipeline.New(context.Background(), w.store, pipeline.Options{Flush: -1, Start: w.at, DeepProof: true})
+	e, err := pipeline.New(context.Background(), w.store, pipeline.Options{Flush: -1, Start: w.at, DeepProof: true, Prices: w.prices})
 	if err != nil {
 		w.t.Fatal(err)
 	}

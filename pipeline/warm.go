@@ -114,7 +114,7 @@ func (p *pass) fits(wishes []wish, first int) bool {
 		if w.Action == filters.Drop {
 			c, _ := p.decideCut(w)
 			gone = c.gone
-		} else if gone != nil && gone[p.ix.Results[w.Result].Msg] {
+		} else if len(gone) > 0 && gone[p.ix.Results[w.Result].Msg] {
 			continue
 		}
 		_, bytes := p.saves(w)

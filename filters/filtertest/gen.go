@@ -49,6 +49,7 @@ type Deed struct {
 	Effect Effect
 	Path   string // in clean form; empty if the arguments name none
 	Also   string // a second file that it does the same to
+	Place  string // the server whose files they are; empty: the client's own
 	Part   string // two reads of one path show the same only if their parts are equal
 }
 
@@ -199,14 +200,17 @@ func drawRead(t *rapid.T, path string) Call {
 	}
 	tool := rapid.SampledFrom([]string{"Read", "view", "mcp__fs__read_file"}).Draw(t, "tool")
 	if strings.HasPrefix(tool, "mcp__") {
-		does.Part = "of another server" // it may not mean the same file
+		does.Part, does.Place = "of another server", "fs" // it may not mean the same file
 	}
 	return Call{Tool: tool, Input: Input{"path": path}, Does: does}
 }
 
 func drawEdit(t *rapid.T, path string) Call {
 	does := Deed{Effect: Edits, Path: spellings[path]}
-	switch tool := rapid.SampledFrom([]string{"Edit", "Write", "MultiEdit", "NotebookEdit", "apply_patch"}).Draw(t, "tool"); tool {
+	switch tool := rapid.SampledFrom([]string{"Edit", "Write", "MultiEdit", "NotebookEdit", "apply_patch", "mcp__fs__edit_file"}).Draw(t, "tool"); tool {
+	case "mcp__fs__edit_file":
+		does.Place = "fs"
+		return Call{Tool: tool, Input: Input{"path": path, "edits": "x"}, Does: does}
 	case "apply_patch":
 		does.Also = "/w/c.go"
 		patch := "*** Begin Patch\n*** Update File: " + path + "\n@@\n-a\n+b\n*** Add File: /w/c.go\n+c\n*** End Patch"

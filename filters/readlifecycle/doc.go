@@ -3,7 +3,8 @@
 // The rule: events are calls that were answered and succeeded. A read is stale if an edit, write, multi-edit or notebook
 // edit of a strictly later turn touched the same path; it is superseded if a read of a strictly later turn asked for the
 // same path and the same range; else it is fresh. Stale wins. Calls of one turn are never later than each other. Paths
-// are compared exactly after lexical cleaning; a relative and an absolute form of one file are two files. A read without
+// are compared exactly after lexical cleaning; a relative and an absolute form of one file are two files, and so are equal
+// paths of another server, host or revision, and relative ones in shell commands with a possible cd between them. A read without
 // range arguments and one with explicit ones have different ranges, whatever they cover. A failed, unanswered or empty
 // call is no event, nor is a stub by which a client refers to what it sent before: it supersedes nothing and is itself no
 // read. A call that names several files edits each of them, but is no read of any. Events only accumulate, so a verdict

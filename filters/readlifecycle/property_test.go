@@ -98,7 +98,7 @@ func judge(c readlifecycle.Config, read *filtertest.Call, later []filtertest.Tur
 				continue
 			}
 			edits := call.Does.Effect == filtertest.Edits || c.BashEdits && call.Does.Effect == filtertest.ShellEdits
-			if edits && c.Stale {
+			if edits && c.Stale && call.Does.Place == read.Does.Place {
 				return readlifecycle.Stale
 			}
 			superseded = superseded || reads(call) && call.Does.Part == read.Does.Part && call.Answer.Shape != filtertest.Empty

@@ -1,6 +1,7 @@
 package readlifecycle
 
 import (
+	"path"
 	"slices"
 
 	"github.com/tidemark-dev/tidemark/filters"
@@ -35,8 +36,9 @@ func (*filter) Name() string { return Name }
 // a turn where only the newest results are open it looks at these alone.
 func (f *filter) Propose(v *filters.View) []filters.Proposal {
 	out := make([]filters.Proposal, 0, len(v.Candidates))
-	reads := f.reads(v)
-	later := f.index(v, reads)
+	shell := &shell{ix: v.Index}
+	reads := f.reads(v, shell)
+	later := f.index(v, reads, shell)
 	for _, c := range v.Candidates {
 		if !c.Open {
 			continue
@@ -61,20 +63,27 @@ type read struct {
 	part
 }
 
+// file is one file: equal paths at another place, or behind another change of a shell's directory, are other files.
+type file struct {
+	place, path string
+	moves       int32 // of relative paths in shell commands: how many calls before may have changed the directory
+}
+
 // part is what a read asks for: two reads show the same only if their parts are equal.
 type part struct {
-	path string
-	rng  transcript.Range
+	file
+
+	rng transcript.Range
 }
 
 // reads lists the open candidates that the filter may decide on, in the view's order.
-func (f *filter) reads(v *filters.View) (found []read) {
+func (f *filter) reads(v *filters.View, shell *shell) (found []read) {
 	for _, c := range v.Candidates {
 		r := &v.Index.Results[c.Result]
 		if !c.Open || f.c.Barred(v.Index, r) != "" || v.Index.IsStub(r) {
 			continue
 		}
-		if p, ok := f.readOf(v.Index.CallFacts(r.Call)); ok {
+		if p, ok := f.readOf(v.Index, r.Call, shell); ok {
 			found = append(found, read{result: c.Result, part: p})
 		}
 	}
@@ -82,26 +91,57 @@ func (f *filter) reads(v *filters.View) (found []read) {
 }
 
 // readOf returns what a call reads, if it is a read of one file.
-func (f *filter) readOf(facts *transcript.CallFacts) (part, bool) {
+func (f *filter) readOf(ix *transcript.Index, call int32, shell *shell) (part, bool) {
+	facts := ix.CallFacts(call)
 	switch {
 	case facts.Role == transcript.Read && facts.Path != "":
-		return part{path: facts.Path, rng: facts.Range}, true
+		return part{file{place: facts.Place, path: facts.Path}, facts.Range}, true
 	case f.c.BashReads && len(facts.Shell) == 1 && facts.Shell[0].Role == transcript.Read:
-		return part{path: facts.Shell[0].Path, rng: facts.Shell[0].Range}, true
+		return part{shell.file(facts, &facts.Shell[0], call), facts.Shell[0].Range}, true
 	}
 	return part{}, false
 }
 
+// shell follows the directory of a shell that outlives its calls, as far as it must: it may have been changed in every call whose
+// text has a cd. What relative paths mean is not told beyond that.
+type shell struct {
+	ix    *transcript.Index
+	moves []int32 // calls before each that may have changed the directory; as long as it was needed
+}
+
+// file is the file that a command touches.
+func (s *shell) file(facts *transcript.CallFacts, a *transcript.Access, call int32) file {
+	f := file{place: facts.Place, path: a.Path}
+	if !path.IsAbs(a.Path) {
+		f.moves = s.before(call)
+	}
+	return f
+}
+
+func (s *shell) before(call int32) int32 {
+	if s.moves == nil {
+		s.moves = append(make([]int32, 0, len(s.ix.Calls)), 0)
+	}
+	for i := int32(len(s.moves)) - 1; i < call; i++ {
+		n := s.moves[i]
+		if s.ix.CallFacts(i).Moves {
+			n++
+		}
+		s.moves = append(s.moves, n)
+	}
+	return s.moves[call]
+}
+
 // events is, for the files and parts of open reads alone, the turn of the last event.
 type events struct {
-	edited map[string]int32
+	edited map[file]int32
 	reread map[part]int32
 	other  filters.Gate // of the candidates that are no reads
 }
 
 // index looks once at every result of a turn after the oldest open read. Where only reads of the newest turn are open there
 // is none.
-func (f *filter) index(v *filters.View, reads []read) *events {
+func (f *filter) index(v *filters.View, reads []read, shell *shell) *events {
 	e := &events{other: filters.NoFileReads}
 	if len(reads) == 0 {
 		return e
@@ -111,13 +151,13 @@ func (f *filter) index(v *filters.View, reads []read) *events {
 	for i := range reads {
 		oldest = min(oldest, ix.Results[reads[i].result].Turn)
 	}
-	e.edited, e.reread = make(map[string]int32, len(reads)), make(map[part]int32, len(reads))
+	e.edited, e.reread = make(map[file]int32, len(reads)), make(map[part]int32, len(reads))
 	for i := range reads {
-		e.edited[reads[i].path], e.reread[reads[i].part] = 0, 0
+		e.edited[reads[i].file], e.reread[reads[i].part] = 0, 0
 	}
 	for i := range ix.Results {
 		if r := &ix.Results[i]; r.Turn > oldest && happened(ix, r) {
-			f.note(e, ix, r)
+			f.note(e, ix, r, shell)
 		}
 	}
 	return e
@@ -130,16 +170,23 @@ func happened(ix *transcript.Index, r *transcript.Result) bool {
 }
 
 // note enters what the call of a result did to files that matter.
-func (f *filter) note(e *events, ix *transcript.Index, r *transcript.Result) {
+func (f *filter) note(e *events, ix *transcript.Index, r *transcript.Result, shell *shell) {
 	facts := ix.CallFacts(r.Call)
 	if facts.Role.Changes() {
-		raise(e.edited, facts.Path, r.Turn)
+		raise(e.edited, file{place: facts.Place, path: facts.Path}, r.Turn)
 	}
-	e.edits(facts.Files, r.Turn)
-	if f.c.BashEdits {
-		e.edits(facts.Shell, r.Turn)
+	for i := range facts.Files {
+		if a := &facts.Files[i]; a.Role.Changes() {
+			raise(e.edited, file{place: facts.Place, path: a.Path}, r.Turn)
+		}
 	}
-	if p, ok := f.readOf(facts); ok && e.reread[p] < r.Turn && shows(ix, r) {
+	for i := range facts.Shell {
+		if a := &facts.Shell[i]; f.c.BashEdits && a.Role.Changes() {
+			raise(e.edited, shell.file(facts, a, r.Call), r.Turn)
+		}
+	}
+	p, ok := f.readOf(ix, r.Call, shell)
+	if last, open := e.reread[p]; ok && open && last < r.Turn && shows(ix, r) {
 		raise(e.reread, p, r.Turn)
 	}
 }
@@ -147,15 +194,6 @@ func (f *filter) note(e *events, ix *transcript.Index, r *transcript.Result) {
 // shows reports whether a result shows all that its call asked for. What a client cut covers only a part of that.
 func shows(ix *transcript.Index, r *transcript.Result) bool {
 	return r.Form != transcript.NoContent && !ix.IsStub(r) && !ix.IsCut(r)
-}
-
-// edits enters the files that were changed among those that a call names.
-func (e *events) edits(files []transcript.Access, turn int32) {
-	for i := range files {
-		if files[i].Role.Changes() {
-			raise(e.edited, files[i].Path, turn)
-		}
-	}
 }
 
 // raise sets the turn of a key that is there to the later of both.
@@ -170,7 +208,7 @@ func (f *filter) decide(ix *transcript.Index, rd *read, later *events) filters.P
 	r := &ix.Results[rd.result]
 	p := filters.Proposal{Result: rd.result, Hint: filters.ReRead, Mode: f.c.MarkerMode, Policy: filters.Policy{Cold: f.c.ColdCache}}
 	switch {
-	case f.c.Stale && later.edited[rd.path] > r.Turn:
+	case f.c.Stale && later.edited[rd.file] > r.Turn:
 		p.Verdict, p.Verb = Stale, "modified later"
 		p.Policy.Warm, p.Policy.BreakEven = f.c.StaleAtDepth, true
 	case f.c.Superseded && later.reread[rd.part] > r.Turn:

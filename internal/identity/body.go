@@ -30,7 +30,7 @@ func FromBody(userID, cacheKey, sessionID string) string {
 // sessionIn finds the session in a metadata.user_id. Claude Code writes a JSON object with session_id, and wrote
 // user_<hash>_account_<uuid>_session_<uuid> before. named reports that there is one, even if it is not usable.
 func sessionIn(userID string) (id string, named bool) {
-	if strings.HasPrefix(userID, "{") && gjson.Valid(userID) {
+	if strings.HasPrefix(userID, "{") && len(userID) <= maxMetadata && gjson.Valid(userID) { // it recurses as deep as the text nests
 		if s := gjson.Get(userID, "session_id"); s.Type == gjson.String && s.Str != "" {
 			return s.Str, true
 		}

@@ -29,6 +29,7 @@
 package identity
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -59,7 +60,7 @@ type Identity struct {
 	Agent        string // empty in the main thread
 	Auxiliary    bool   // the request's class says auxiliary or compaction
 	Bypass       bool   // x-tidemark-bypass: true
-	ClientSigned bool   // the client's signature covers the body
+	ClientSigned bool   // a signature or a digest of the client's covers the body
 }
 
 // Of reads the identity of a request from its headers.
@@ -69,10 +70,20 @@ func Of(h Headers, s *Settings) Identity {
 		Session:      first(h, s.sessionHeaders()),
 		Auxiliary:    auxiliary(h),
 		Bypass:       strings.EqualFold(strings.TrimSpace(h("x-tidemark-bypass")), "true"),
-		ClientSigned: !s.Resigned && strings.HasPrefix(h("authorization"), sigV4),
+		ClientSigned: !s.Resigned && signed(h),
 	}
 	id.Agent = agent(h, id.Session)
 	return id
+}
+
+// bodyDigests are headers that say what the bytes of the body are, signed or not: RFC 9530, RFC 3230, RFC 2616.
+var bodyDigests = []string{"content-digest", "repr-digest", "digest", "content-md5"}
+
+// signed reports whether a header, or the query of a presigned request, says what the body is, so that another body is refused.
+func signed(h Headers) bool {
+	_, query, _ := strings.Cut(h(":path"), "?")
+	return strings.HasPrefix(h("authorization"), sigV4) || strings.Contains(query, "X-Amz-Signature=") ||
+		slices.ContainsFunc(bodyDigests, func(name string) bool { return h(name) != "" })
 }
 
 // DefaultSessionHeaders returns the headers that may name the session, in order. The caller owns the slice.
@@ -157,7 +168,8 @@ func auxiliary(h Headers) bool {
 	return false
 }
 
-// maxMetadata is the longest header of Codex' metadata that is read, in bytes; it lists the folders of a workspace.
+// maxMetadata is the longest metadata that is read, in bytes: a header of Codex', which lists the folders of a workspace, or a
+// metadata.user_id that is JSON.
 const maxMetadata = 16 << 10
 
 // requestKind is what Codex' metadata of a turn says of the request: turn, prewarm, compaction or memory.

@@ -34,6 +34,7 @@ func TestTenant(t *testing.T) {
 		{"rotating bearer", headers{"authorization": "Bearer eyJhbGciOi"}, identity.Settings{}, "default"},
 		{"OAuth token, a bearer that rotates", headers{"authorization": "Bearer sk-ant-oat01-x"}, identity.Settings{}, "default"},
 		{"OAuth token in the place of a key", headers{"x-api-key": "sk-ant-oat01-x", "api-key": "l"}, identity.Settings{}, "key:l"},
+		{"web token of a key helper", headers{"x-api-key": "eyJhbGciOi.e30.x", "authorization": "Bearer eyJhbGciOi.e30.x"}, identity.Settings{}, "default"},
 		{"basic", headers{"authorization": "Basic sk-m"}, identity.Settings{}, "default"},
 		{"SigV4", headers{"authorization": signed}, identity.Settings{}, "sigv4:AKIAEXAMPLE"},
 		{"SigV4, temporary credentials", headers{"authorization": strings.Replace(signed, "AKIA", "ASIA", 1)}, identity.Settings{}, "default"},
@@ -56,6 +57,24 @@ func TestTenantsOfDifferentKindsDiffer(t *testing.T) {
 			t.Fatalf("%s: %q gives tenant %q", name, value, got)
 		}
 	})
+}
+
+// Another body than the one that a digest or a presigned query speaks of is refused.
+func TestBodyDigests(t *testing.T) {
+	for _, h := range []headers{
+		{"content-digest": "sha-256=:AA==:"},
+		{"repr-digest": "sha-256=:AA==:"},
+		{"digest": "SHA-256=AA=="},
+		{"content-md5": "AA=="},
+		{":path": "/model/m/invoke?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Signature=00"},
+	} {
+		if !identity.Of(h.get, &identity.Settings{}).ClientSigned || identity.Of(h.get, &identity.Settings{Resigned: true}).ClientSigned {
+			t.Errorf("%v", h)
+		}
+	}
+	if identity.Of(headers{":path": "/v1/messages?x=X-Amz-Signature"}.get, &identity.Settings{}).ClientSigned {
+		t.Error("a query without a signature is one")
+	}
 }
 
 func TestClientSigned(t *testing.T) {
@@ -197,6 +216,8 @@ func TestFromBodysUserID(t *testing.T) {
 		"someone@example.com":                 "someone@example.com",
 		"a\x00b":                              "",
 		long:                                  "",
+		`{"a":` + strings.Repeat("[", 12<<20): "",
+		`{"session_id":"s","a":"` + strings.Repeat("a", 1<<20) + `"}`: "", // no client's
 	} {
 		if got := identity.FromBody(id, "", ""); got != want {
 			t.Errorf("%q: got %q, want %q", id, got, want)

@@ -14,6 +14,9 @@ const (
 	staticBearer = "sk-"
 	// rotatingBearer starts Anthropic's OAuth access tokens, which clients renew within a day.
 	rotatingBearer = "sk-ant-oat"
+	// webToken starts JSON Web Tokens (RFC 7519), all of which end within hours: clients fetch keys by a helper and gateways take them
+	// for API keys.
+	webToken = "eyJ"
 	// temporaryKey starts the ids of temporary AWS credentials, which are renewed within hours.
 	temporaryKey = "ASIA"
 )
@@ -31,7 +34,7 @@ func tenant(h Headers, s *Settings) string {
 		}
 	}
 	for _, name := range []string{"x-api-key", "api-key", "x-goog-api-key"} {
-		if v := h(name); v != "" && !strings.HasPrefix(v, rotatingBearer) {
+		if v := h(name); v != "" && !strings.HasPrefix(v, rotatingBearer) && !strings.HasPrefix(v, webToken) {
 			return "key:" + v
 		}
 	}

@@ -9,12 +9,9 @@ import (
 type Billed struct {
 	Read, Write5m, Write1h int
 	Minimum                int // tokens below which a prefix is not cached
-	Automatic              int // tokens of the whole prompt where the provider caches by itself, in steps; else 0
+	Automatic              int // tokens of the whole prompt where the provider caches by itself; else 0
+	Step                   int // tokens of which such a read is a multiple
 }
-
-// AutomaticStep is the largest step in which a provider that caches by itself bills a read: 2,048 tokens on GPT-5.5, 128 on others
-// (OpenAI's page on prompt caching).
-const AutomaticStep = 2048
 
 // through is the number of tokens up to the outbound's last breakpoint.
 func (b Billed) through() int { return b.Read + b.Write5m + b.Write1h }
@@ -68,7 +65,7 @@ func Confirm(entries []Entry, key Digest, marks []Mark, met map[Digest]time.Time
 func confirmAutomatic(entries []Entry, key Digest, tail Mark, met map[Digest]time.Time, b Billed, at time.Time) []Entry {
 	for i := range entries {
 		e := &entries[i]
-		if e.Assumed || e.Key != key || e.Tokens == 0 || int(e.Tokens) >= b.Read+AutomaticStep {
+		if e.Assumed || e.Key != key || e.Tokens == 0 || int(e.Tokens) >= b.Read+max(b.Step, 1) {
 			continue
 		}
 		if last, ok := met[e.ID]; ok && b.Read > 0 {

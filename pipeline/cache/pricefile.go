@@ -44,6 +44,7 @@ type platformFile struct {
 type familyFile struct {
 	Name      string      `yaml:"name"`
 	AutoTTL   string      `yaml:"auto_ttl"`
+	Step      int         `yaml:"step"`
 	BoundFrom string      `yaml:"bound_from"`
 	Models    []modelFile `yaml:"models"`
 }
@@ -53,6 +54,7 @@ type modelFile struct {
 	Rates   Rates      `yaml:",inline"`
 	Minimum int        `yaml:"minimum"`
 	Window  int        `yaml:"window"`
+	Step    int        `yaml:"step"`     // instead of the family's
 	AutoTTL string     `yaml:"auto_ttl"` // of the default alone; a model has that of its family
 	Derived []string   `yaml:"derived"`
 	Tiers   []tierFile `yaml:"tiers"`
@@ -106,6 +108,9 @@ func (t *Table) addFamily(file *familyFile) error {
 		p, err := file.Models[i].price(file.AutoTTL)
 		if err != nil {
 			return fmt.Errorf("model %s: %w", file.Models[i].Model, err)
+		}
+		if p.Step = file.Step; file.Models[i].Step > 0 {
+			p.Step = file.Models[i].Step
 		}
 		e := &entry{Price: p, model: t.names.parse(normal(p.Name)), derived: file.Models[i].Derived}
 		if e.family != f.name || e.version < 0 {

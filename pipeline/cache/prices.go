@@ -50,6 +50,7 @@ type Price struct {
 	Bound   bool          // thinking blocks are bound to the exact prefix that produced them
 	Minimum int           // tokens that a prefix needs to be cached
 	Window  int           // tokens that a prompt may have, 0 if unknown
+	Step    int           // tokens of which a read from what the provider caches by itself is a multiple, 0 if it is exact
 	AutoTTL time.Duration // upper bound for what the provider caches by itself; Unbounded if none is documented
 	Tiers   []Tier        // at least one; the first is above 0, the last the largest
 }

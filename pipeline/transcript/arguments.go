@@ -24,9 +24,22 @@ var (
 	fromKeys    = []string{"offset", "start_line", "StartLine", "startLine", "line_number", "line", "start_line_one_indexed"}
 	limitKeys   = []string{"limit", "end_line", "EndLine", "endLine", "end_line_one_indexed_inclusive"}
 	modeKeys    = []string{"pages", "mode", "indentation", "head", "tail", "should_read_entire_file"} // what else says which part is read
-	partKeys    = []string{"old_str", "new_str", "old_string", "new_string", "insert_line"}
-	wholeKeys   = []string{"file_text", "content"}
-	mutateKeys  = slices.Concat(partKeys, wholeKeys, []string{
+	whereKeys   = []string{                                                                           // where the files are, if not at the client's own place and state
+		"host", "hostname", "server", "machine", "node", "container", "container_id", "containerId", "container_name", "pod", "namespace",
+		"sandbox", "sandbox_id", "workspace", "vm", "device", "ref", "branch", "commit", "sha", "revision", "repo", "repository", "owner",
+		"project_id",
+	}
+	// What else own tools take that says nothing of what they read: how long to wait, what for, and who may see it.
+	idleKeys = []string{
+		"explanation", "description", "instruction", "task_progress", "toolSummary", "toolAction", "waitForPreviousTools", "wait_for_previous",
+		"summary", "goal", "thought", "security_risk", "requires_approval", "justification", "sandbox_permissions",
+		"with_escalated_permissions", "additional_permissions", "prefix_rule", "dangerouslyDisableSandbox", "SafeToAutoRun", "timeout",
+		"timeout_ms", "Timeout", "yield_time_ms", "max_output_tokens", "login", "tty", "shell", "run_in_background", "is_background",
+		"isBackground", "background", "Blocking", "WaitMsBeforeAsync", "is_input", "initial_wait", "sessionId", "shellId", "detach", "args",
+	}
+	partKeys   = []string{"old_str", "new_str", "old_string", "new_string", "insert_line"}
+	wholeKeys  = []string{"file_text", "content"}
+	mutateKeys = slices.Concat(partKeys, wholeKeys, []string{
 		"oldString", "newString", "oldText", "newText", "old_text", "new_text",
 		"contents", "text", "diff", "edits", "code_edit", "before", "after", "new_source",
 		"replacement", "query", "pattern", "regex",
@@ -36,7 +49,8 @@ var (
 // What an argument is.
 const (
 	placing  = iota + 1 // names a file or a part of one
-	telling             // has another meaning to us
+	telling             // has another meaning to us, or none
+	locating            // says where the files are
 	mutation            // only editors and searches take it: an unknown tool with it is no read
 )
 
@@ -47,7 +61,8 @@ var argumentKinds = func() map[string]int {
 			kinds[k] = kind
 		}
 	}
-	set(telling, verbKeys, fileKeys, dirKeys)
+	set(telling, verbKeys, fileKeys, dirKeys, idleKeys)
+	set(locating, whereKeys)
 	set(placing, pathKeys, spanKeys, fromKeys, limitKeys, modeKeys)
 	set(mutation, mutateKeys, patchKeys, commandKeys)
 	return kinds
@@ -71,7 +86,7 @@ type argument struct {
 // of a command that is handed over in a list, or the input itself. valid says that the input is known to be JSON.
 func argumentsOf(input string, valid bool, rule *RoleRule) (a arguments, raw string) {
 	raw = strings.TrimLeft(input, " \t\r\n")
-	if raw == "" || !strings.ContainsRune(`{["`, rune(raw[0])) || !valid && !gjson.Valid(raw) {
+	if raw == "" || !strings.ContainsRune(`{["`, rune(raw[0])) || !valid && !isJSON(raw) {
 		return a, raw
 	}
 	a = arguments{input: gjson.Parse(raw), rule: rule}
@@ -127,10 +142,22 @@ func (a *arguments) path() string {
 }
 
 // others is every member that neither names a file nor a part of one, raw.
-func (a *arguments) others() string {
+func (a *arguments) others() string { return a.members(func(kind int) bool { return kind != placing }) }
+
+// strange is every member of unknown meaning, and those that say where the files are, raw.
+func (a *arguments) strange() string {
+	return a.members(func(kind int) bool { return kind == 0 || kind == locating })
+}
+
+// where is every member that says where the files are, raw.
+func (a *arguments) where() string {
+	return a.members(func(kind int) bool { return kind == locating })
+}
+
+func (a *arguments) members(of func(kind int) bool) string {
 	var text strings.Builder
 	a.input.ForEach(func(key, value gjson.Result) bool {
-		if a.kind(key.Str) != placing {
+		if of(a.kind(key.Str)) && value.Type != gjson.Null {
 			text.WriteString(key.Raw + value.Raw)
 		}
 		return true
@@ -178,42 +205,46 @@ func (a *arguments) rng(by string) Range {
 	return r
 }
 
-// files lists what a call does to the files of a list or a patch.
-func (a *arguments) files(role ToolRole, by string, patch bool) (found []Access) {
+// files lists what a call does to the files of a list or a patch. more says that it names others, which are not in the list: in
+// another argument, by a pattern, or in a form that is not known.
+func (a *arguments) files(role ToolRole, by string, patch bool) (found []Access, more bool) {
 	if patch {
-		return patched(a.text(patchKeys))
+		return patched(a.text(patchKeys)), false
 	}
 	if role != Read && !role.Changes() {
-		return nil
+		return nil, false
 	}
-	list := a.first(a.keys(func(r *RoleRule) string { return r.Path }, fileKeys))
-	if !list.IsArray() {
-		return a.file(found, list, role, by)
+	keys := a.keys(func(r *RoleRule) string { return r.Path }, fileKeys)
+	for _, k := range keys {
+		v := a.first([]string{k})
+		list := []gjson.Result{v}
+		if v.IsArray() {
+			list = v.Array()
+		}
+		for _, v := range list {
+			one, ok := a.file(v, role, by)
+			if more = more || v.Exists() && !ok; ok {
+				found = append(found, one)
+			}
+		}
 	}
-	list.ForEach(func(_, v gjson.Result) bool {
-		found = a.file(found, v, role, by)
-		return true
-	})
-	return found
+	return found, more
 }
 
-// file adds one file of a list: its name, or an object with name and range. A pattern names no file.
-func (a *arguments) file(found []Access, v gjson.Result, role ToolRole, by string) []Access {
-	one := Access{Role: role, Path: cleanPath(textOf(v)), Range: Range{by: by}}
+// file is one file of a list: its name, or an object with name and range. A pattern names no file.
+func (a *arguments) file(v gjson.Result, role ToolRole, by string) (one Access, ok bool) {
+	one = Access{Role: role, Path: cleanPath(textOf(v)), Range: Range{by: by}}
 	if v.IsObject() {
 		b, _ := argumentsOf(v.Raw, true, nil)
 		if b.twice {
-			return found
+			return one, false
 		}
 		one.Path = cleanPath(b.text(pathKeys))
 		if role == Read {
-			one.Range = b.rng(by)
+			one.Range = b.rng(by + b.strange())
 		}
 	}
-	if one.Path == "" || strings.ContainsAny(one.Path, "*?[{") {
-		return found
-	}
-	return append(found, one)
+	return one, one.Path != "" && !strings.ContainsAny(one.Path, "*?[{")
 }
 
 // commands lists what the command does, a string or a list of words, or each of several commands; patch says that it is nothing
@@ -290,7 +321,7 @@ func isShell(command string) bool {
 	return false
 }
 
-// isScriptFlag reports whether a flag of a shell says that a script follows, as -c and -lc.
+// isScriptFlag reports whether a flag of a shell says that a script follows that is run, as -c and -lc; with -n it is only read.
 func isScriptFlag(flag string) bool {
-	return strings.HasPrefix(flag, "-") && !strings.HasPrefix(flag, "--") && strings.HasSuffix(flag, "c")
+	return strings.HasPrefix(flag, "-") && !strings.HasPrefix(flag, "--") && strings.HasSuffix(flag, "c") && !strings.Contains(flag, "n")
 }

@@ -23,7 +23,11 @@ func (p *parser) chatTop(n int, _ Span) error {
 	case chatMessages:
 		return p.messages()
 	case chatFunctions:
-		return p.fault("functions instead of tools")
+		v, err := p.skip(topDepth)
+		if err == nil && !p.blank(v) {
+			err = p.fault("functions instead of tools")
+		}
+		return err
 	}
 	return p.openAITop(n)
 }
@@ -200,10 +204,10 @@ func (p *parser) chatCalls(v Span, msg int32) error {
 					return err
 				}
 				v, err := s.skip(blockDepth + 1)
-				switch n {
-				case ccID:
+				switch {
+				case n == ccID:
 					id = v
-				case ccFunction, ccCustom:
+				case (n == ccFunction || n == ccCustom) && !p.blank(v): // clients that write every member write null for the other one
 					inner = v
 				}
 				return err

@@ -41,9 +41,9 @@ func (r *reference) turn(n, content *node, user, model string, parts func()) {
 	}
 	m.Extra = len(n.members) > known
 	switch role := n.get("role"); {
-	case role.is(user):
+	case r.speaks(role, user):
 		m.Role = User
-	case role.is(model):
+	case r.speaks(role, model):
 		m.Role = Assistant
 	}
 	ix.Messages = append(ix.Messages, m)
@@ -61,6 +61,11 @@ func (r *reference) turn(n, content *node, user, model string, parts func()) {
 			c.Turn = m.Turn
 		}
 	}
+}
+
+// speaks reports whether a role is a word, which Gemini's may also be in capitals.
+func (r *reference) speaks(role *node, word string) bool {
+	return role.is(word) || r.want.Format == Gemini && role.kind == '"' && strings.ToLower(role.text) == word
 }
 
 // points reads a list in which breakpoints are elements.

@@ -20,7 +20,8 @@ var refusals = []string{
 	// opencode.
 	"The arguments provided to the tool are invalid: ",
 	// Cline; Roo, Kilo and Zoo
-	"The user denied this operation.", "The tool execution failed with the following error:", "Missing value for required parameter '",
+	"The user denied this operation", "Unable to apply diff to file: ", "<error_details>", "File does not exist at path: ",
+	"[write_to_file for '", "CRITICAL: [write_to_file for '", "The tool execution failed with the following error:", "Missing value for required parameter '",
 	"This tool cannot be used in PLAN MODE.", `{"status":"error"`, `{"status":"denied"`, "<files><error>", "<error>",
 	// Gemini CLI, Qwen Code.
 	"Error executing tool ", "Error preparing edit: ", "Error executing edit: ", "Failed to edit, ", "Command was cancelled by user",
@@ -33,10 +34,21 @@ var refusals = []string{
 	"Could not find the exact text in ",
 }
 
-// errorTexts begin results that are error messages unless a flag says otherwise; of programs they say nothing.
+// errorTexts begin results that are error messages; of programs they say nothing, and of reads only where there is no flag.
 var errorTexts = []string{
 	"Error: ", "ERROR: ", "ERROR:\n", "error: ", "Error reading file", "File not found: ", "Failed to read ", "Failed to write ", "File does not exist",
 	"ENOENT: ", "EACCES: ", "EISDIR: ", "Cannot read binary file: ", "No changes made to ", "Path does not exist: ",
+}
+
+// refused is the text by which a result says that its client refused the call or could not run it, empty without one.
+func (a *answer) refused() string {
+	if p := begins(refusals, a.head); p != "" {
+		return p
+	}
+	if name, rest, ok := strings.Cut(a.head, "\n"); ok && strings.HasPrefix(name, "File: ") && strings.HasPrefix(rest, "Error: ") {
+		return "File: …Error: " // Roo
+	}
+	return ""
 }
 
 // stubs begin the results by which a client says that it sent the content before, or that it has taken it away.
@@ -306,27 +318,43 @@ func cutBehind(tail string) string {
 	return begins(cutEnds, tail[strings.LastIndexByte(tail, '\n')+1:])
 }
 
-// cutInside are the notices in the place of what was left out in the middle, or at the end of a line.
-var cutInside = []*regexp.Regexp{
-	regexp.MustCompile(`…\d+ (?:tokens|chars) truncated…|(?m:^Warning: truncated output \(original token count: \d+\)$)|\[\.\.\. omitted \d+ of \d+ lines \.\.\.\]`), // Codex
-	regexp.MustCompile(`\.\.\. \[\d+ (?:lines|characters|chars) (?:truncated|omitted)\] \.\.\.`),                                                                     // Claude Code, Gemini CLI
-	regexp.MustCompile(`\[\.\.\. Observation truncated due to length \.\.\.\]`),                                                                                      // OpenHands
-	regexp.MustCompile(`<elided_chars>`), // mini-swe-agent
-	regexp.MustCompile(`(?m:\.\.\. \(line truncated to \d+ chars\)$| \[line truncated\]$|\[truncated\]$|<notice>Showing only \d+ of \d+ total lines)`), // opencode, Cline, Gemini CLI, Roo
+// notice is a text that stands in the place of what was left out in the middle, or at the end of a line: a word of it that is looked
+// for first, as that costs next to nothing, and its form, which begins with plain text so that it is soon found or not.
+type notice struct {
+	hint string
+	form *regexp.Regexp
 }
 
-// cutHints are words of which every notice of cutInside holds one: a search for words costs next to nothing, and one for
-// notices in a long text does.
+var cutInside = []notice{
+	{"truncated", regexp.MustCompile(`…\d+ (?:tokens|chars) truncated…`)}, // Codex
+	{"truncated", regexp.MustCompile(`Warning: truncated output \(original token count: \d+\)`)},
+	{"omitted", regexp.MustCompile(`\[\.\.\. omitted \d+ of \d+ lines \.\.\.\]`)},
+	// Claude Code; Gemini CLI, with the thousands set off as the user's language has it.
+	{"truncated", regexp.MustCompile(`\.\.\. \[` + count + ` (?:lines|characters|chars) truncated\] \.\.\.`)},
+	{"omitted", regexp.MustCompile(`\.\.\. \[` + count + ` (?:lines|characters|chars) omitted\] \.\.\.`)},
+	{"truncated", regexp.MustCompile(`\[\.\.\. Observation truncated due to length \.\.\.\]`)}, // OpenHands
+	{"elided_chars", regexp.MustCompile(`<elided_chars>`)},                                     // mini-swe-agent
+	// opencode, Cline, Gemini CLI, Roo
+	{"truncated", regexp.MustCompile(`\.\.\. \(line truncated to \d+ chars\)(?:\n|$)`)},
+	{"truncated", regexp.MustCompile(` \[line truncated\](?:\n|$)`)},
+	{"truncated", regexp.MustCompile(`\[truncated\](?:\n|$)`)},
+	{"Showing only", regexp.MustCompile(`<notice>Showing only \d+ of \d+ total lines`)},
+}
+
+// count is a number as people write it.
+const count = `\d[\d.,’'\x{a0}\x{202f} ]*`
+
+// cutHints are words of which every notice of cutInside holds one.
 var cutHints = []string{"truncated", "omitted", "elided_chars", "Showing only"}
 
 func hinted(text string) bool {
 	return slices.ContainsFunc(cutHints, func(h string) bool { return strings.Contains(text, h) })
 }
 
-// Bounds of what is looked at around a hint, and of the hints of one text.
+// Bounds of what is looked at around a hint, and of the hints of one kind.
 const (
 	noticeBytes = 160
-	maxHints    = 64
+	maxHints    = 16
 )
 
 // noticeIn is the first notice inside a text, empty without one. Of a text that is full of hints the beginning is looked at.
@@ -338,14 +366,16 @@ func noticeIn(text string) string {
 			if i < 0 {
 				break
 			}
-			at += i
-			around := text[max(0, at-noticeBytes):min(len(text), at+noticeBytes)]
-			for _, re := range cutInside {
-				if m := re.FindString(around); m != "" {
-					return m
+			lo, hi := max(0, at+i-noticeBytes), min(len(text), at+i+noticeBytes)
+			for _, n := range cutInside {
+				if n.hint != h {
+					continue
+				}
+				if m := n.form.FindString(text[lo:hi]); m != "" {
+					return strings.TrimSpace(m)
 				}
 			}
-			at += len(h)
+			at += i + len(h)
 		}
 	}
 	return ""

@@ -1,5 +1,7 @@
 package transcript
 
+import "strings"
+
 // A Gemini generateContent body, whose model stands in the path. JSON that stands for protocol buffers may be written in camel case
 // or in snake case; both are read. What the model says is text, thought or calls, and what answers a call is a JSON object: of one
 // that is a string and nothing else of any size, the string is the result. Ids are optional; see [Index.CallID].
@@ -166,9 +168,10 @@ func (p *parser) geminiContent() error {
 	return nil
 }
 
-// geminiRole is who speaks: the user where nothing is said. Results had a role of their own in the first version of the API.
+// geminiRole is who speaks: the user where nothing is said. Results had a role of their own in the first version of the API, and
+// Google's examples for Vertex wrote roles in capitals.
 func (s *scanner) geminiRole(v Span) Role {
-	switch word := s.word(v); {
+	switch word := strings.ToLower(s.word(v)); {
 	case word == "model":
 		return Assistant
 	case word == "user" || word == "function" || word == "" && (s.isString(v) || s.b[v.Lo] == 'n'):

@@ -59,7 +59,7 @@ func geminiReference(t rapid.TB, body []byte) *Index {
 			}
 		})
 		msg := &ix.Messages[i]
-		if role := m.get("role"); role == absent || role.kind == 'n' || role.is("") || role.is("function") {
+		if role := m.get("role"); role == absent || role.kind == 'n' || role.is("") || r.speaks(role, "function") {
 			msg.Role = User
 		}
 		msg.Extra = false
@@ -220,8 +220,9 @@ func (r *reference) ordered() {
 					ix.Results[res].Ambiguous = true
 					continue
 				}
-				c := &ix.Calls[calls[i]]
-				c.answer, ix.Results[res].Call, ix.Results[res].Turn, ix.Results[res].CallID = int32(res), int32(calls[i]), c.Turn, Span{}
+				c, answer := &ix.Calls[calls[i]], &ix.Results[res]
+				answer.own = answer.CallID
+				c.answer, answer.Call, answer.Turn, answer.CallID = int32(res), int32(calls[i]), c.Turn, Span{}
 			}
 		}
 		if len(calls) == 0 || len(results) == 0 {
@@ -267,6 +268,7 @@ var geminiBodies = []string{
 	 {"functionResponse":{"name":"f","response":{"a":"1","b":"2"}}},{"functionResponse":{"name":"f","response":{"a":"1","b":2}}},{"functionResponse":{"name":"f","response":{"output":"1","b":"2"}}},
 	 {"functionResponse":{"name":"f","response":{"output":"1","b":[2]}}},{"functionResponse":{"name":"f","response":{"output":"1"},"parts":[{"inlineData":{}}]}},{"functionResponse":{"name":"f","response":{"output":1,"result":"2"},"parts":[]}},
 	 {"functionResponse":{"name":"f","response":{"output":"1","b":"` + strings.Repeat("x", maxScalar) + `"}}},{"functionResponse":{"name":"f","response":{"b":"` + strings.Repeat("x", maxScalar) + `","error":false}}}]}]}`,
+	`{"contents":[{"role":"USER","parts":[{"text":"a"}]},{"role":"MODEL","parts":[{"functionCall":{"name":"f"}}]},{"role":"Function","parts":[{"functionResponse":{"name":"f","response":{"output":"b"}}}]},{"role":"Model","parts":[]}]}`,
 }
 
 func TestGeminiRejects(t *testing.T) {
@@ -305,5 +307,37 @@ func TestUnnamedResults(t *testing.T) {
 			t.Error("what failed is what says so")
 		}
 		ix.Release()
+	}
+}
+
+// An id that no call has says nothing where the order joins its result, and does so as soon as later calls have it: whatever the
+// bodies before it were read for.
+func TestUnnamedResultsReadOn(t *testing.T) {
+	h, joined, again := NewHasher(secret), 0, 0
+	id := rapid.SampledFrom([]string{"", "", `"id":"x",`, `"id":"y",`, `"id":"#1",`})
+	name := rapid.SampledFrom([]string{"f", "g"})
+	rapid.Check(t, func(t *rapid.T) {
+		var turns []string
+		for range rapid.IntRange(2, 12).Draw(t, "turns") {
+			var calls, results []string
+			for range rapid.IntRange(1, 2).Draw(t, "calls") {
+				calls = append(calls, `{"functionCall":{`+id.Draw(t, "id")+`"name":"`+name.Draw(t, "name")+`"}}`)
+				results = append(results, `{"functionResponse":{`+id.Draw(t, "id")+`"name":"`+name.Draw(t, "name")+`","response":{"output":"a"}}}`)
+			}
+			turns = append(turns, `{"role":"model","parts":[`+strings.Join(calls, ",")+`]},{"parts":[`+strings.Join(results, ",")+`]}`)
+		}
+		var m *Memo
+		for n := 1; n <= len(turns); n++ {
+			ix, known := readOnAs(t, []byte(`{"contents":[`+strings.Join(turns[:n], ",")+`]}`), Gemini, m, h)
+			again += b2i(known)
+			for i := range ix.Results {
+				joined += b2i(ix.Results[i].own.Len() > 0)
+			}
+			m = ix.Memo(h)
+			ix.Release()
+		}
+	})
+	if joined == 0 || again == 0 {
+		t.Errorf("%d ids were taken off, %d bodies read on", joined, again)
 	}
 }

@@ -176,6 +176,7 @@ type Result struct {
 	NestedMarker bool // a cache_control inside the content
 	Ambiguous    bool // its call id stands more than once in the body, or which call it answers is not certain
 	name         Span // of the tool, where the result names it
+	own          Span // the id that it came with, where no call has it and the order joined it to one
 }
 
 // Marker is one cache_control, or one cachePoint of Bedrock Converse. That one is an element of its own, which is then the member,
@@ -208,11 +209,12 @@ type Top struct {
 }
 
 // clone is a copy that does not alias the body.
-func (t Top) clone() Top {
-	for _, s := range []*string{&t.Model, &t.UserID, &t.CacheKey, &t.SessionID} {
+func (t *Top) clone() Top {
+	c := *t
+	for _, s := range []*string{&c.Model, &c.UserID, &c.CacheKey, &c.SessionID} {
 		*s = strings.Clone(*s)
 	}
-	return t
+	return c
 }
 
 // size is about how many bytes its strings hold.
@@ -355,6 +357,9 @@ func (ix *Index) CallID(r *Result) string {
 	}
 	return ix.str(r.CallID)
 }
+
+// Unnamed reports whether an id stands in the place of one that is not there: then it says where a result stands, not which it is.
+func (f Format) Unnamed(id string) bool { return f == Gemini && strings.HasPrefix(id, unnamed) }
 
 // InputText is what a call's arguments are: a JSON object, or what a tool takes as text. Formats that write arguments as a string
 // are read as what it holds. It may alias the body.

@@ -57,7 +57,7 @@ func (ix *Index) Memo(h *Hasher) *Memo {
 	}
 	m := &Memo{at: at.Raw.Lo, seals: ix.sealed(h, at.Raw.Lo), parts: at.parts}
 	o := ix.open
-	o.Top = o.Top.clone()
+	o.Top = o.clone()
 	head := ix.Head[:len(ix.tools)]
 	tools := before(len(head), func(i int) uint32 { return head[i].Raw.Lo })
 	head = ix.Head[len(ix.tools):]
@@ -177,5 +177,8 @@ func (m *Memo) restore(p *parser) {
 	for i := range ix.Results {
 		r := &ix.Results[i]
 		r.Call, r.Turn, r.Ambiguous = -1, 0, false
+		if r.own.Len() > 0 { // a later call may have this id
+			r.CallID, r.own = r.own, Span{}
+		}
 	}
 }

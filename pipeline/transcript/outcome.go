@@ -70,7 +70,7 @@ const space = " \t\r\n"
 
 // judge tells the outcome of a call whose result is not flagged. The role is asked for only where it matters.
 func (a *answer) judge(format Format, role func() ToolRole) (Outcome, string) {
-	if p := begins(refusals, a.head); p != "" {
+	if p := a.refused(); p != "" {
 		return Failed, "refused: " + p
 	}
 	switch code, by := a.exit(); {
@@ -82,7 +82,8 @@ func (a *answer) judge(format Format, role func() ToolRole) (Outcome, string) {
 	default:
 		return Succeeded, by
 	}
-	if format.flagged() {
+	wrong := begins(errorTexts, a.head)
+	if format.flagged() && (wrong == "" || !role().Changes()) { // there are clients that never set the flag
 		return Succeeded, noFlag
 	}
 	if o, ok := a.operations(); ok {
@@ -107,8 +108,8 @@ func (a *answer) judge(format Format, role func() ToolRole) (Outcome, string) {
 		return Unknown, byNone // a program may print anything
 	default:
 	}
-	if p := begins(errorTexts, a.head); p != "" {
-		return Failed, "error text: " + p
+	if wrong != "" {
+		return Failed, "error text: " + wrong
 	}
 	return Unknown, byNone
 }
@@ -119,7 +120,7 @@ func (a *answer) operations() (o Outcome, ok bool) {
 		return Unknown, false
 	}
 	text := a.whole()
-	if !gjson.Valid(text) {
+	if !isJSON(text) {
 		return Unknown, false
 	}
 	v := gjson.Parse(text)

@@ -169,5 +169,6 @@ func (ix *Index) resultName(r *Result) string { return ix.str(r.name) }
 // answer joins a result to the call that it answers. An id of its own that no call has is none.
 func (ix *Index) answer(r *Result, call int32) {
 	c := &ix.Calls[call]
-	r.CallID, r.Call, r.Turn, c.answer = Span{}, call, c.Turn, ix.Blocks[r.Block].Result
+	r.own, r.CallID = r.CallID, Span{}
+	r.Call, r.Turn, c.answer = call, c.Turn, ix.Blocks[r.Block].Result
 }

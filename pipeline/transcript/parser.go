@@ -73,7 +73,7 @@ func (p *parser) body(m *Memo) error {
 	if !more || err != nil {
 		return err
 	}
-	return p.scanner.members(p.member)
+	return p.members(p.member)
 }
 
 func (p *parser) member(s *scanner, key Span) error {

@@ -4,8 +4,6 @@ import (
 	"path"
 	"regexp"
 	"strings"
-
-	"github.com/tidwall/gjson"
 )
 
 // patched lists the files of a patch in the form that apply_patch tools take.
@@ -86,7 +84,7 @@ func runCode(f *CallFacts, program string) {
 		return
 	}
 	f.Role = Edit
-	f.name(patched(body))
+	f.name(patched(body), false)
 }
 
 // jsString reads the string literal at the start of a program: in double quotes as JSON has it, or a template without anything to
@@ -97,7 +95,7 @@ func jsString(s string) (text, rest string, ok bool) {
 		return text, rest, ok && !strings.Contains(text, `\`) && !strings.Contains(text, "${")
 	}
 	n := quotedLen(s)
-	if n == 0 || !gjson.Valid(s[:n]) {
+	if n == 0 || !isJSON(s[:n]) {
 		return "", s, false
 	}
 	return unquote(s[1 : n-1]), s[n:], true
@@ -151,7 +149,7 @@ func jsObject(s string) (object, rest string, ok bool) {
 		}
 		if i += n; depth == 0 {
 			object = out.String()
-			return object, s[i:], strings.HasPrefix(object, "{") && gjson.Valid(object)
+			return object, s[i:], strings.HasPrefix(object, "{") && isJSON(object)
 		}
 	}
 	return "", s, false

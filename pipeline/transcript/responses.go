@@ -125,7 +125,7 @@ func (p *parser) item() error {
 	case kind == "additional_tools" && len(ix.Messages) == 0:
 		ix.tools = append(ix.tools, opaque(raw, InTools, Tool))
 	default:
-		ix.Delta = ix.Delta || kind == "item_reference"
+		ix.Delta = ix.Delta || kind == "item_reference" || kind == "" && p.isString(valueOf(list, itID)) // its type may be left out
 		role := OtherRole
 		if kind == "mcp_approval_response" {
 			role = User

@@ -60,10 +60,12 @@ type Access struct {
 // CallFacts is what is known of a call from its name and arguments alone.
 type CallFacts struct {
 	Role  ToolRole
+	Place string   // where its files are: another server, host or revision than the client's own; equal paths elsewhere are other files
 	Path  string   // cleaned; empty if the arguments name none, or several
 	Range Range    // of a read
 	Files []Access // of a call whose arguments name several files: what it does to each
 	Shell []Access // of a shell command: reads of one whole file or a part of it, and narrow write forms
+	Moves bool     // of a shell command: it may leave the client's shell in another directory, where relative paths mean other files
 
 	resolved bool
 	outcome  judged // of the one result that answers the call
@@ -96,8 +98,8 @@ func (f Format) textual() bool { return f == Chat || f == Responses }
 // takes as text: a patch or a command; valid says that it was read as JSON already. Where a known argument stands twice, nobody
 // knows which one the client meant, so only the role is told.
 func (t *RoleTable) classify(name, input string, valid bool) (f CallFacts, why string) {
-	row, foreign, why := t.find(name)
-	f.Role = row.role
+	row, server, why := t.find(name)
+	f.Role, f.Place = row.role, server
 	a, raw := argumentsOf(input, valid, row.rule)
 	if !a.input.IsObject() {
 		row.text(&f, raw)
@@ -116,24 +118,35 @@ func (t *RoleTable) classify(name, input string, valid bool) (f CallFacts, why s
 	if why == "" && f.Path != "" && !a.mutates {
 		f.Role, why = Read, "its arguments: a path, and nothing that only editors and searches take"
 	}
-	f.arguments(&a, &row, name, foreign || row.rule != nil || !row.known)
+	f.Place += a.where()
+	f.arguments(&a, &row, name, server != "" || row.rule != nil || !row.known)
 	return f, why
 }
 
 // arguments fills in what the arguments say of files and ranges. own says that a read of this tool repeats nothing but itself:
-// other servers' files, and tools of unknown kind.
+// other servers' files, and tools of unknown kind. Reads of other tools repeat each other unless they have arguments of unknown
+// meaning.
 func (f *CallFacts) arguments(a *arguments, row *tool, name string, own bool) {
-	var by string
-	if f.Role == Read && own {
-		by = name + a.others()
+	by := a.strange()
+	if own {
+		by = name + by
 	}
 	switch f.Role {
 	case Read:
+		if own {
+			by = name + a.others()
+		}
 		f.Range = a.rng(by)
 	case Shell:
 		if !row.alien {
 			f.run(a.commands())
 		}
+		for i := range f.Shell {
+			if s := &f.Shell[i]; s.Role == Read {
+				s.Range.by = by
+			}
+		}
+		f.Moves = f.Role == Shell && cdLike(a.input.Raw)
 		return
 	default:
 	}
@@ -150,24 +163,40 @@ func (f *CallFacts) run(found []Access, patch bool) {
 		return
 	}
 	f.Role = Edit
-	f.name(found)
+	f.name(found, false)
 }
 
 // text notes what a tool does that was handed a text, not arguments by name.
 func (t *tool) text(f *CallFacts, raw string) {
 	switch {
 	case t.patch:
-		f.name(patched(raw))
+		f.name(patched(raw), false)
 	case t.code:
 		runCode(f, raw)
 	case f.Role == Shell && !t.alien && !strings.HasPrefix(raw, `{"`):
 		f.run(runCommand(raw, "", true))
 	}
+	f.Moves = f.Role == Shell && cdLike(raw)
 }
 
-// name fills in the files of a call that has no path of its own.
-func (f *CallFacts) name(files []Access) {
-	if len(files) == 1 {
+// cdLike reports whether a text that holds commands, as it stands or in JSON, may hold one that changes the directory. It says so
+// too often rather than too rarely.
+func cdLike(text string) bool {
+	for {
+		i := strings.Index(text, "cd")
+		if i < 0 {
+			return strings.Contains(text, "pushd") || strings.Contains(text, "popd")
+		}
+		text = text[i+len("cd"):]
+		if text == "" || !isWord(text[0]) {
+			return true
+		}
+	}
+}
+
+// name fills in the files of a call that has no path of its own. A read is that of one file only if it names no other.
+func (f *CallFacts) name(files []Access, more bool) {
+	if len(files) == 1 && (f.Role != Read || !more) {
 		f.Path, f.Range = files[0].Path, files[0].Range
 		return
 	}

@@ -381,6 +381,77 @@ func TestToolTable(t *testing.T) {
 	}
 }
 
+// Commands that read files of other servers or hosts read other files.
+func TestShellsDiffer(t *testing.T) {
+	const cat = `"command":"cat /a"`
+	for _, c := range []struct {
+		name, a, other, b string
+		same              bool
+	}{
+		{"Bash", `{` + cat + `,"description":"x"}`, "run_command", `{` + cat + `,"timeout":9}`, true},
+		{"mcp__a__run_command", `{` + cat + `}`, "mcp__b__run_command", `{` + cat + `}`, false},
+		{"mcp__a__run_command", `{` + cat + `}`, "mcp__a__run_command", `{` + cat + `}`, true},
+		{"mcp__a__run_command", `{` + cat + `}`, "Bash", `{` + cat + `}`, false},
+		{"run_command", `{` + cat + `,"host":"a"}`, "run_command", `{` + cat + `,"host":"b"}`, false},
+		{"run_command", `{` + cat + `,"target":"a"}`, "run_command", `{` + cat + `}`, false},
+	} {
+		a, b := factsOf(c.name, c.a), factsOf(c.other, c.b)
+		if len(a.Shell) != 1 || len(b.Shell) != 1 {
+			t.Fatalf("%s%s and %s%s are no reads", c.name, c.a, c.other, c.b)
+		}
+		if same := a.Shell[0].Range == b.Shell[0].Range; same != c.same {
+			t.Errorf("%s%s and %s%s ask for the same: %v", c.name, c.a, c.other, c.b, same)
+		}
+	}
+}
+
+// Files of other servers, hosts and revisions are other files.
+func TestPlaces(t *testing.T) {
+	const path = `{"path":"a","content":"x"`
+	for _, c := range []struct {
+		name, a, other, b string
+		same              bool
+	}{
+		{"write_file", path + `}`, "Read", `{"file_path":"a"}`, true},
+		{"developer__write_file", path + `}`, "Read", `{"file_path":"a"}`, true},
+		{"mcp__github__delete_file", `{"path":"a"}`, "Read", `{"file_path":"a"}`, false},
+		{"mcp__fs__write_file", path + `}`, "mcp__fs__read_file", `{"path":"a"}`, true},
+		{"fs.write_file", path + `}`, "fs.read_file", `{"path":"a"}`, true},
+		{"mcp__fs__write_file", path + `,"container":"x"}`, "mcp__fs__read_file", `{"path":"a","container":"y"}`, false},
+		{"mcp__fs__write_file", path + `,"container":"x"}`, "mcp__fs__read_file", `{"path":"a","container":"x"}`, true},
+		{"write_file", path + `,"host":"x"}`, "read_file", `{"path":"a"}`, false},
+	} {
+		if same := factsOf(c.name, c.a).Place == factsOf(c.other, c.b).Place; same != c.same {
+			t.Errorf("%s%s and %s%s are at one place: %v", c.name, c.a, c.other, c.b, same)
+		}
+	}
+}
+
+// A read of one file that also names others is not a read of that one.
+func TestReadsOfMore(t *testing.T) {
+	for _, input := range []string{
+		`{"include":["a.txt","src/**/*.ts"]}`, `{"paths":["a.txt"],"include":["src/*"]}`, `{"include":["a.txt",7]}`,
+		`{"files":[{"path":"a.txt"},{"uri":"b"}]}`, `{"paths":["a.txt"],"include":"b.txt"}`, `{"files":[{"path":"a.txt","path":"b"},"a.txt"]}`,
+	} {
+		if f := factsOf("read_many_files", input); f.Role != Read || f.Path != "" {
+			t.Errorf("%s is a %s of %q", input, f.Role, f.Path)
+		}
+	}
+}
+
+// A command that may leave the shell elsewhere is told by a cd in it.
+func TestMoves(t *testing.T) {
+	for command, want := range map[string]bool{
+		"cd /w": true, "ls; cd ..": true, "pushd a": true, "popd": true, "cd": true, "x\ncd a": true, "cat a": false, "abcdef": false, "ls": false,
+	} {
+		for _, name := range []string{"Bash", "mcp__s__bash", "write_stdin"} {
+			if f := factsOf(name, `{"command":"`+command+`"}`); f.Moves != want {
+				t.Errorf("%s of %q moves: %v", name, command, f.Moves)
+			}
+		}
+	}
+}
+
 // Two reads cover the same part only if everything that chooses it is equal.
 func TestRangesDiffer(t *testing.T) {
 	same := func(name, a, other, b string) bool { return factsOf(name, a).Range == factsOf(other, b).Range }
@@ -400,6 +471,12 @@ func TestRangesDiffer(t *testing.T) {
 		{"Read", `{"file_path":"a"}`, "mcp__git__read_file", `{"path":"a"}`, false},
 		{"mcp__git__read_file", `{"path":"a","ref":"main"}`, "mcp__git__read_file", `{"path":"a","ref":"old"}`, false},
 		{"mcp__git__read_file", `{"path":"a","ref":"main"}`, "mcp__git__read_file", `{"ref":"main","path":"a"}`, true},
+		// Arguments of unknown meaning may say which part is read, or where.
+		{"read_file", `{"path":"a","ref":"main"}`, "read_file", `{"path":"a","ref":"old"}`, false},
+		{"read_file", `{"path":"a","offset":0,"length":9}`, "read_file", `{"path":"a","offset":0,"length":99}`, false},
+		{"NotebookRead", `{"notebook_path":"a","cell_id":"1"}`, "NotebookRead", `{"notebook_path":"a","cell_id":"2"}`, false},
+		{"read_files", `{"files":[{"path":"a","encoding":"x"}]}`, "read_files", `{"files":[{"path":"a"}]}`, false},
+		{"read_file", `{"path":"a","explanation":"x"}`, "read_file", `{"path":"a","explanation":"y","task_progress":"z"}`, true},
 	} {
 		if same(c.name, c.a, c.other, c.b) != c.same {
 			t.Errorf("%s%s and %s%s ask for the same: %v", c.name, c.a, c.other, c.b, !c.same)

@@ -3,8 +3,6 @@ package transcript
 import (
 	"strings"
 	"unicode/utf16"
-
-	"github.com/tidwall/gjson"
 )
 
 // Runs calls look with the text inside a JSON value, in order and in pieces: a piece ends where an escape stands for a blank,
@@ -16,7 +14,7 @@ func (ix *Index) Runs(v Span, look func(piece string)) { pieces(view(v.Of(ix.Bod
 // CallRuns is Runs for the arguments of a call.
 func (ix *Index) CallRuns(c *Call, look func(piece string)) {
 	text := ix.InputText(c)
-	if text == "" || text[0] == '"' || text[0] == '{' && gjson.Valid(text) {
+	if text == "" || text[0] == '"' || text[0] == '{' && isJSON(text) {
 		pieces(text, look)
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/bits"
 	"strings"
+	"unsafe"
 )
 
 // scanner walks JSON strictly: it accepts what encoding/json accepts, and nothing else.
@@ -227,6 +228,15 @@ func (s *scanner) next(closing byte) (more bool, err error) {
 		return false, nil
 	}
 	return false, s.fault("expected , or " + string(rune(closing)))
+}
+
+// isJSON reports whether a text is one JSON value that is nested no deeper than a body may be. A text is anybody's to choose, and a
+// reader that recurses without a bound takes the process down with it.
+func isJSON(text string) bool {
+	s := scanner{b: unsafe.Slice(unsafe.StringData(text), len(text))}
+	_, err := s.skip(bodyDepth)
+	s.space()
+	return err == nil && s.i == len(s.b)
 }
 
 func (s *scanner) literal(word string) error {

@@ -4,15 +4,25 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Bounds of what is handed to the shell parser: a longer command is a script, and one within one within one is nobody's.
+// Bounds of what is handed to the shell parser: a longer command is a script, one within one within one is nobody's, and the time
+// that the parser takes grows with the square of how deep brackets stand within brackets, and clauses within clauses.
 const (
 	maxCommand = 8192
 	maxShells  = 2
+	maxDepth   = 32
+	maxClauses = 256
 )
+
+// clauses begin what may stand within itself.
+var clauses = []string{"if", "while", "until", "case"}
+
+// parsers are used again: a new one costs more than a short command.
+var parsers = sync.Pool{New: func() any { return syntax.NewParser(syntax.Variant(syntax.LangBash)) }}
 
 // shellHints are the words of which a command holds one if it does anything that counts.
 var shellHints = []string{">", "cat", "nl", "head", "tail", "sed", "tee", "truncate", "patch"}
@@ -39,12 +49,39 @@ type shellWalk struct {
 }
 
 func (w *shellWalk) run(command string, alone bool) {
-	if len(command) > maxCommand || !slices.ContainsFunc(shellHints, func(h string) bool { return strings.Contains(command, h) }) {
+	if len(command) > maxCommand || !slices.ContainsFunc(shellHints, func(h string) bool { return strings.Contains(command, h) }) || deep(command) {
 		return
 	}
-	if file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(command), ""); err == nil {
+	parser := parsers.Get().(*syntax.Parser) //nolint:forcetypeassert // there is nothing else in it
+	file, err := parser.Parse(strings.NewReader(command), "")
+	parsers.Put(parser)
+	if err == nil {
 		w.stmts(file.Stmts, alone && len(file.Stmts) == 1)
 	}
+}
+
+// deep reports whether brackets or clauses may stand too deep within each other. Quotes and the ends of words are not looked at:
+// what they hold counts too.
+func deep(command string) bool {
+	opened := 0
+	for _, c := range clauses {
+		opened += strings.Count(command, c)
+	}
+	if opened > maxClauses {
+		return true
+	}
+	depth := 0
+	for i := range len(command) {
+		switch command[i] {
+		case '(', '{':
+			if depth++; depth > maxDepth {
+				return true
+			}
+		case ')', '}':
+			depth = max(0, depth-1)
+		}
+	}
+	return false
 }
 
 func (w *shellWalk) add(role ToolRole, p string, part string) {
@@ -144,8 +181,8 @@ func silent(s *syntax.Stmt) bool {
 		switch words[0] {
 		case "cd":
 			return words[len(words)-1] != "-"
-		case "set":
-			return len(words) > 1
+		case "set": // with n nothing runs
+			return len(words) > 1 && !strings.Contains(strings.Join(words[1:], ""), "n")
 		case "true", ":":
 			return true
 		}

@@ -43,8 +43,9 @@ var commands = []struct{ command, does string }{
 	{"cat a.go | head -5", "r a.go [head -5]"},
 	{"nl -ba src/a.go | sed -n '1,40p'", "r src/a.go [-ba | sed 1,40p]"},
 	{"cat a.go | sed -n '1,40p'", "r a.go [sed 1,40p]"},
-	{"cat a.go 2>/dev/null | head -50 | tail -n 20", "r a.go [head -50 | tail -n 20]"},
-	{"cat a.go 2> err | head", "w err; r a.go [head]"},
+	{"cat a.go | head -50 2>/dev/null | tail -n 20", "r a.go [head -50 | tail -n 20]"},
+	{"cat a.go 2>&1 | head 2> err", "w err; r a.go [head]"},
+	{"set -euo pipefail && cat a.go", "r a.go"},
 	{"sed -n '1,200p' a.go | cat -A", "r a.go [sed 1,200p | -A]"},
 	// A shell within the shell.
 	{"bash -c 'cat a.go'", "r a.go"},
@@ -135,6 +136,17 @@ var commands = []struct{ command, does string }{
 	{"cat a.go |& head", ""},
 	{"time cat a.go", ""},
 	{"git show HEAD:a.go | sed -n 1,5p", ""},
+	// If there is no a.go, nothing says so.
+	{"cat a.go 2>/dev/null | head -50", ""},
+	{"cat a.go 2> err | head", "w err"},
+	{"cat a.go 2>&- | head", ""},
+	// What a line is, or what follows a flag, is another thing.
+	{"sed -z -n 1p a.go", ""},
+	{"sed -n -l 5 1p a.go", ""},
+	// Nothing runs.
+	{"bash -nc 'cat a.go'", ""},
+	{"set -n && cat a.go", ""},
+	{"set -o noexec && cat a.go", ""},
 	{"cat a.go | tee", ""},
 	{"ls | cat a.go", ""},
 	{"cat a.go; cat b.go", ""},
@@ -267,7 +279,7 @@ func does(found []Access) string {
 	words := make([]string, len(found))
 	for i, a := range found {
 		words[i] = map[ToolRole]string{Read: "r ", Write: "w ", Edit: "e "}[a.Role] + a.Path
-		if a.Range != (Range{}) {
+		if a.Range.From != "" {
 			words[i] += " [" + a.Range.From + "]"
 		}
 	}
@@ -332,6 +344,21 @@ func TestShellArguments(t *testing.T) {
 }
 
 // A command that is handed over as a text is the same as in an argument.
+// Commands whose parts stand too deep within each other are not read: the parser's time would grow with the square of that.
+func TestDeepCommands(t *testing.T) {
+	for _, open := range []string{"(", "((", "$(", "${a:-", "a() { ", "if ", "while ", "until ", "case a in a) "} {
+		for n, want := range map[int]bool{4: false, 600: true} {
+			if got := deep(strings.Repeat(open, n) + "cat a"); got != want {
+				t.Errorf("%d times %q is deep: %v", n, open, got)
+			}
+		}
+	}
+	long := strings.Repeat("f(x) { a[(1)] }\n", 200)
+	if got := does(shellAccess("cat > a.go <<'EOF'\n"+long+"EOF\n", "", true)); got != "w a.go" {
+		t.Errorf("a document with brackets: %q", got)
+	}
+}
+
 func TestShellText(t *testing.T) {
 	for _, c := range commands {
 		if c.command == "" || c.command[0] == '>' {

@@ -107,15 +107,15 @@ func NewRoleTable(rules []RoleRule) (*RoleTable, error) {
 	return t, nil
 }
 
-// find returns the row of a tool name, and which one that is, empty without one. foreign says that the name has the prefix of
-// another server's tool.
-func (t *RoleTable) find(name string) (row tool, foreign bool, why string) {
+// find returns the row of a tool name, and which one that is, empty without one. server is the prefix of a name that is another
+// server's tool, in lower case.
+func (t *RoleTable) find(name string) (row tool, server, why string) {
 	n := strings.ToLower(name)
 	if t != nil {
 		for i := range t.rules {
 			r := &t.rules[i]
 			if ok, _ := path.Match(r.Name, n); ok {
-				return tool{role: r.Role, known: true, rule: r}, false, "rule " + r.Name
+				return tool{role: r.Role, known: true, rule: r}, "", "rule " + r.Name
 			}
 		}
 	}
@@ -123,20 +123,21 @@ func (t *RoleTable) find(name string) (row tool, foreign bool, why string) {
 		n = strings.TrimPrefix(n, p)
 	}
 	if row, why = builtIn(n); why != "" {
-		return row, false, why
+		return row, "", why
 	}
 	if i := strings.LastIndex(n, "__"); i > 0 {
 		if n[:i] != "mcp" {
 			row, why = builtIn(n[i+2:])
 		}
-		return row, true, why
+		return row, strings.Clone(n[:i]), why
 	}
 	// Some gateways write one sign between server and tool. A word alone may then be part of the tool's own name.
 	if i := strings.LastIndexAny(n, ".-/:"); i > 0 && strings.Contains(n[i+1:], "_") {
-		row, why = builtIn(n[i+1:])
-		return row, why != "", why
+		if row, why = builtIn(n[i+1:]); why != "" {
+			return row, strings.Clone(n[:i]), why
+		}
 	}
-	return row, false, ""
+	return row, "", ""
 }
 
 // builtIn finds a name in the table.

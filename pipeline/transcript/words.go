@@ -84,7 +84,7 @@ func document(w *syntax.Word) string {
 }
 
 // piped notes the read of one file whose content goes through commands that let a part of it pass. It reports whether the pipe is
-// such a read. If the file cannot be read, the pipe succeeds all the same; then what it prints says so.
+// such a read. If the file cannot be read, the pipe succeeds all the same; then what it prints says so, unless errors are sent away.
 func (w *shellWalk) piped(c *syntax.BinaryCmd) bool {
 	var file string
 	var parts []string
@@ -103,7 +103,9 @@ func (w *shellWalk) piped(c *syntax.BinaryCmd) bool {
 			return false
 		}
 		if i == 0 {
-			file = name
+			if file = name; !errorsShown(s.Redirs) {
+				return false
+			}
 		}
 		if part != "" {
 			parts = append(parts, part)
@@ -114,6 +116,11 @@ func (w *shellWalk) piped(c *syntax.BinaryCmd) bool {
 	}
 	w.add(Read, file, strings.Join(parts, " | "))
 	return true
+}
+
+// errorsShown reports whether errors, if they are redirected, go where the output goes.
+func errorsShown(redirs []*syntax.Redirect) bool {
+	return !slices.ContainsFunc(redirs, func(r *syntax.Redirect) bool { return r.Op != syntax.DplOut || r.Word.Lit() != "1" })
 }
 
 // stagesOf is the statements of a pipe of any length.
@@ -137,7 +144,7 @@ func reading(name string, args []string) (file, part string, ok bool) {
 		return endOf(name, args)
 	case "sed":
 		s := sedOf(args)
-		if s.inPlace || !s.quiet || len(s.scripts) != 1 || len(s.files) > 1 || !sedPrint.MatchString(s.scripts[0]) {
+		if s.inPlace || !s.quiet || s.other || len(s.scripts) != 1 || len(s.files) > 1 || !sedPrint.MatchString(s.scripts[0]) {
 			return "", "", false
 		}
 		return strings.Join(s.files, ""), "sed " + s.scripts[0], true
@@ -203,6 +210,7 @@ var (
 // sedCall is what the arguments of sed say.
 type sedCall struct {
 	inPlace, quiet bool
+	other          bool // a flag that may say what a line is, or what follows it
 	scripts, files []string
 }
 
@@ -221,7 +229,9 @@ func sedOf(args []string) (s sedCall) {
 		case strings.HasPrefix(a, "--expression=") || strings.HasPrefix(a, "--file="):
 			s.scripts = append(s.scripts, a)
 		case strings.HasPrefix(a, "-"):
-			s.quiet = s.quiet || a == "-n" || a == "--quiet" || a == "--silent"
+			quiet := slices.Contains([]string{"-n", "--quiet", "--silent"}, a)
+			s.quiet = s.quiet || quiet
+			s.other = s.other || !quiet && !slices.Contains([]string{"-E", "-r", "-u", "--"}, a)
 		default:
 			s.files = append(s.files, a)
 		}
