@@ -20,7 +20,7 @@ func newUnnamed() unnamed {
 }
 
 func (n unnamed) call(tool, args, output, behind string) unnamed {
-	return unnamed{n.body + fmt.Sprintf(`,{"role":"model","parts":[{"functionCall":{"name":%q,"args":%s}}]},{"role":"user","parts":[{"functionResponse":{"name":%[1]q,"response":{"output":%s}}}%s]}`,
+	return unnamed{n.body + fmt.Sprintf(`,{"role":"model","parts":[{"functionCall":{"name":%q,"args":%s}}]},{"role":"user","parts":[{"functionResponse":{"name":%[1]q,"response":{"output":%[3]s}}}%[4]s]}`,
 		tool, args, quoted(output), behind)}
 }
 
