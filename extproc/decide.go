@@ -23,6 +23,10 @@ type word struct {
 	why     string            // why the engine was not asked
 }
 
+// maxDecoding is how many bytes all bodies together may be decoded to at the same time. A body of a megabyte in zstd takes a tenth
+// of it for some milliseconds; what does not fit waits, no longer than its deadline.
+const maxDecoding = 512 << 20
+
 // decide asks the engine about a body as it was sent. The call has a goroutine of its own, so that neither an engine that hangs
 // nor one that panics keeps Envoy waiting; what it says too late is dropped. Decoding and encoding are part of the call.
 func (s *Server) decide(ctx context.Context, r *pipeline.Request, sent []byte, c coding.Coding) word {
@@ -51,6 +55,13 @@ func (s *Server) ask(ctx context.Context, r *pipeline.Request, sent []byte, c co
 			w = word{request: r, outcome: lost(r, sent)}
 		}
 	}()
+	if c != coding.Identity { // many bombs at once must not fill memory
+		room := int64(coding.Allowance(len(sent)))
+		if s.decoding.Acquire(ctx, room) != nil {
+			return tooLate(r, sent)
+		}
+		defer s.decoding.Release(room)
+	}
 	decoded, err := c.Decode(ctx, sent)
 	switch {
 	case err != nil && ctx.Err() != nil:

@@ -13,6 +13,7 @@ import (
 
 	filterv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
 	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
+	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/status"
@@ -28,12 +29,14 @@ type Server struct {
 	health *health.Server
 	ready  atomic.Bool
 	calls  sync.WaitGroup // engine calls, also those that nobody waits for
+
+	decoding *semaphore.Weighted // bytes that bodies may be decoded to at the same time
 	warned sync.Once      // of a mode that cannot be served
 }
 
 // New returns a server. Nothing runs before Serve.
 func New(o Options) *Server {
-	return &Server{o: o.withDefaults(), health: newHealth()}
+	return &Server{o: o.withDefaults(), health: newHealth(), decoding: semaphore.NewWeighted(maxDecoding)}
 }
 
 // Process serves one HTTP request. It returns no error whatever happens: to Envoy, a stream that ends with OK means that the

@@ -25,6 +25,9 @@ const (
 	smallBody  = 1 << 20  // bytes that nobody is refused for
 )
 
+// Allowance is the most that n encoded bytes may be decoded to, in bytes.
+func Allowance(n int) int { return min(MaxDecoded, max(smallBody, n*MaxRatio)) }
+
 // Errors of [Coding.Decode].
 var (
 	ErrInvalid = errors.New("not one whole body of its coding")

@@ -163,12 +163,15 @@ func numbered(head string) bool {
 	second, _, whole := strings.Cut(rest, "\n")
 	b := lineNumber.FindStringSubmatch(second)
 	if !more || b == nil {
-		return !more || !whole // there is no second line, or not all of it
+		return !more || !whole && len(head) >= cutHead // there is no second line, or not all of it was looked at
 	}
 	m, errM := strconv.Atoi(a[1])
 	n, errN := strconv.Atoi(b[1])
 	return errM == nil && errN == nil && n == m+1
 }
+
+// cutHead is the least that a head has which was cut off: what it was cut from may be full of escapes.
+const cutHead = headBytes / 3
 
 // running stands for the exit code of a command that has none yet.
 const running = -1 << 31

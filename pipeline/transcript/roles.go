@@ -115,7 +115,7 @@ func (t *RoleTable) classify(name, input string, valid bool) (f CallFacts, why s
 		f.Role = Shell
 	}
 	f.Path = cleanPath(a.path())
-	if why == "" && f.Path != "" && !a.mutates {
+	if why == "" && f.Path != "" && !a.mutates && !acts(name) {
 		f.Role, why = Read, "its arguments: a path, and nothing that only editors and searches take"
 	}
 	f.Place += a.where()

@@ -277,6 +277,10 @@ var clients = map[string][]wants{
 	},
 	"tools that nobody knows": {
 		{name: "fetch_source", input: `{"path":"/a"}`, role: Read, path: "/a"},
+		{name: "get_latest_source", input: `{"path":"/a"}`, role: Read, path: "/a"},
+		{name: "run_tests", input: `{"path":"/a_test.go"}`, path: "/a_test.go"}, // what it answers stands nowhere else
+		{name: "mcp__ci__lintFile", input: `{"path":"/a"}`, path: "/a"},
+		{name: "git.file-history", input: `{"path":"/a"}`, path: "/a"},
 		{name: "mcp__fs__read_text_file", input: `{"path":"/a","head":10}`, role: Read, path: "/a", rng: "from head 10"},
 		{name: "mcp__fs__read_file", input: `{"path":"/a"}`, role: Read, path: "/a"},
 		{name: "mcp__my__srv__Write_File", input: `{"path":"/a","content":"x"}`, role: Write, path: "/a"},
@@ -465,9 +469,9 @@ func TestRangesDiffer(t *testing.T) {
 		{"Read", `{"file_path":"a","offset":1}`, "Read", `{"file_path":"a","limit":1}`, false},
 		{"Read", `{"file_path":"a"}`, "Read", `{"file_path":"a","pages":"1"}`, false},
 		{"read_file", `{"file_path":"a","mode":"slice"}`, "read_file", `{"file_path":"a"}`, false},
-		{"Read", `{"file_path":"a"}`, "get_file_info", `{"path":"a"}`, false},
-		{"get_file_info", `{"path":"a"}`, "get_file_info", `{"path":"a"}`, true},
-		{"get_file_info", `{"path":"a"}`, "delete_file", `{"path":"a"}`, false},
+		{"Read", `{"file_path":"a"}`, "get_file_text", `{"path":"a"}`, false},
+		{"get_file_text", `{"path":"a"}`, "get_file_text", `{"path":"a"}`, true},
+		{"get_file_text", `{"path":"a"}`, "show_file", `{"path":"a"}`, false},
 		{"Read", `{"file_path":"a"}`, "mcp__git__read_file", `{"path":"a"}`, false},
 		{"mcp__git__read_file", `{"path":"a","ref":"main"}`, "mcp__git__read_file", `{"path":"a","ref":"old"}`, false},
 		{"mcp__git__read_file", `{"path":"a","ref":"main"}`, "mcp__git__read_file", `{"ref":"main","path":"a"}`, true},

@@ -3,6 +3,7 @@ package transcript
 import (
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -154,6 +155,22 @@ func builtIn(n string) (row tool, why string) {
 		return row, "tools " + browserPrefix + "*"
 	}
 	return tool{}, ""
+}
+
+// actions are words in the name of a tool that does something with a file besides showing it: what it answers is no copy of the
+// file, and its only copy.
+var actions = map[string]bool{
+	"run": true, "exec": true, "execute": true, "test": true, "tests": true, "lint": true, "check": true, "validate": true, "build": true, "compile": true,
+	"format": true, "delete": true, "remove": true, "move": true, "rename": true, "copy": true, "create": true, "make": true, "upload": true, "download": true,
+	"commit": true, "deploy": true, "analyze": true, "review": true, "diff": true, "blame": true, "log": true, "history": true, "stat": true, "info": true,
+}
+
+// words are those of a name: between other signs, and from one upper-case letter to the next.
+var words = regexp.MustCompile(`[A-Z]+(?:[a-z]*)|[a-z]+`)
+
+// acts reports whether a word in the name of a tool says that it acts.
+func acts(name string) bool {
+	return slices.ContainsFunc(words.FindAllString(name, -1), func(w string) bool { return actions[strings.ToLower(w)] })
 }
 
 // verb is the role of a multi-verb editor by its command; one that came without is told by what it was given.
