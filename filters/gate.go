@@ -87,7 +87,7 @@ const (
 // Gates of a whole request.
 const (
 	NoSession       Gate = "no_session"        // nothing names the session
-	ClientSigned    Gate = "client_signed"     // the client signed the body
+	ClientSigned    Gate = "client_signed"     // a signature or a digest of the client covers the body
 	DeltaBody       Gate = "delta_body"        // history is not in the body
 	Bypass          Gate = "bypass"            // x-tidemark-bypass
 	SideRequest     Gate = "side_request"      // token counts, titles, probes, compaction

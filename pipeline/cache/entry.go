@@ -114,6 +114,9 @@ func Note(entries []Entry, key Digest, marks []Mark, held func(*Entry) bool, now
 		return entries
 	}
 	var top int32 = -1
+	if n := len(marks) - MaxEntries; n > 0 { // more than any provider takes: those that would not be kept are a span at once
+		entries, marks = fold(entries, span(key, marks[:n], now)), marks[n:]
+	}
 	for _, m := range marks {
 		top = max(top, m.Cells)
 		entries = renew(entries, Entry{Key: key, ID: m.ID, Cells: m.Cells, Msg: m.Msg, TTL: m.TTL, Start: now, Weight: m.Weight, Thoughts: m.Thoughts}, now)
@@ -125,6 +128,15 @@ func Note(entries []Entry, key Digest, marks []Mark, held func(*Entry) bool, now
 		}
 	}
 	return Fold(entries, now)
+}
+
+// span covers all of what marks, in the order of the prompt, stand for.
+func span(key Digest, marks []Mark, now time.Time) Entry {
+	x := Entry{Key: key, Msg: marks[len(marks)-1].Msg, Start: now}
+	for _, m := range marks {
+		x.TTL = max(x.TTL, m.TTL)
+	}
+	return x
 }
 
 // Assume adds the span that must be expected through message msg. The entries are changed in place.
