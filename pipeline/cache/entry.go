@@ -115,7 +115,10 @@ func Note(entries []Entry, key Digest, marks []Mark, held func(*Entry) bool, now
 	}
 	var top int32 = -1
 	if n := len(marks) - MaxEntries; n > 0 { // more than any provider takes: those that would not be kept are a span at once
-		entries, marks = fold(entries, span(key, marks[:n], now)), marks[n:]
+		if x := span(key, marks[:n], now); x.Msg >= 0 {
+			entries = fold(entries, x)
+		}
+		marks = marks[n:]
 	}
 	for _, m := range marks {
 		top = max(top, m.Cells)

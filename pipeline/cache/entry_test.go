@@ -329,3 +329,25 @@ func TestNoteWritesAnewWhatIsGone(t *testing.T) {
 		t.Errorf("got %v, want %v: reading an entry refreshes it and keeps its hour", got, want)
 	}
 }
+
+// However many breakpoints a body has, few entries are made, and all that they may have written counts as cached.
+func TestNoteOfManyMarks(t *testing.T) {
+	for _, n := range []int{MaxEntries, MaxEntries + 1, 50_000} {
+		marks := make([]Mark, n)
+		for i := range marks {
+			marks[i] = Mark{ID: Digest{byte(i), byte(i >> 8), byte(i >> 16)}, Cells: int32(i) + 1, Msg: int32(i), TTL: Short}
+		}
+		marks[0].TTL = Long
+		entries := Note(nil, Digest{1}, marks, func(*Entry) bool { return false }, time.Unix(0, 0))
+		if len(entries) > MaxEntries {
+			t.Fatalf("%d marks make %d entries", n, len(entries))
+		}
+		for _, m := range marks {
+			if !slices.ContainsFunc(entries, func(e Entry) bool {
+				return e.ID == m.ID && !e.Assumed && e.TTL >= m.TTL || e.Assumed && e.Msg >= m.Msg && e.TTL >= m.TTL
+			}) {
+				t.Fatalf("of %d marks that at message %d left nothing", n, m.Msg)
+			}
+		}
+	}
+}

@@ -402,8 +402,10 @@ func TestOpenAITop(t *testing.T) {
 		want Top
 		fail string
 	}{
-		{f: Chat, body: `{"model":"m","messages":[{"role":"user","content":"a"}],"max_completion_tokens":7,"prompt_cache_key":"k","session_id":"s"}`,
-			want: Top{Model: "m", MaxTokens: 7, CacheKey: "k", SessionID: "s"}},
+		{
+			f: Chat, body: `{"model":"m","messages":[{"role":"user","content":"a"}],"max_completion_tokens":7,"prompt_cache_key":"k","session_id":"s"}`,
+			want: Top{Model: "m", MaxTokens: 7, CacheKey: "k", SessionID: "s"},
+		},
 		{f: Chat, body: `{"messages":[{"role":"user","content":[]}],"prompt_cache_retention":"24h","max_tokens":1}`, want: Top{MaxTokens: 1, TopTTL: 24 * 3600e9}},
 		{f: Chat, body: `{"messages":[{"role":"user","content":"a"}],"prompt_cache_retention":"in_memory"}`, want: Top{MaxTokens: -1, TopTTL: 3600e9}},
 		{f: Chat, body: `{"messages":[{"role":"user","content":"a"}],"prompt_cache_retention":"forever"}`, want: Top{MaxTokens: -1, TopTTL: 1<<63 - 1}},
