@@ -87,6 +87,7 @@ const (
 // Gates of a whole request.
 const (
 	NoSession       Gate = "no_session"        // nothing names the session
+	StringHead      Gate = "string_head"       // the first human message is a string, and nobody knows whether the server takes a list in its place
 	ClientSigned    Gate = "client_signed"     // a signature or a digest of the client covers the body
 	DeltaBody       Gate = "delta_body"        // history is not in the body
 	Bypass          Gate = "bypass"            // x-tidemark-bypass
@@ -119,7 +120,7 @@ func Gates() []Gate {
 		NoMessages, TooFewMessages, UnderBudget, OpenPair, NothingToDrop, Unprofitable, PinRefused, CutLost, InCut, BeyondCut,
 		PrefixMismatch, MalformedBody,
 		TriggerNotMet, NotIndexed, OpaqueResult, OpenResult, ClosedResult, UnreferencedResult, BatchTooSmall,
-		NoSession, ClientSigned, DeltaBody, Bypass, SideRequest, TooManyBranches, Unparsed, Retry, Shadow, Off, BadConfig, Deadline,
+		NoSession, StringHead, ClientSigned, DeltaBody, Bypass, SideRequest, TooManyBranches, Unparsed, Retry, Shadow, Off, BadConfig, Deadline,
 		Busy, Panic, ProofFailed, Law, Conflict, NoPipeline, Brake, RawGuard,
 	}
 }

@@ -155,12 +155,22 @@ func (p *pass) viewCut(v *filters.View, deep bool) {
 	case v.CutGate == filters.CachedPrefix && deep:
 		v.CutGate = ""
 	}
+	if v.CutGate == "" && p.stringHead() {
+		v.CutGate = filters.StringHead
+	}
 	if s := p.out.span; s != nil {
 		v.Cut = &filters.Cut{Head: s.Head, Next: s.Next, KeepHuman: s.cut.KeepHuman}
 	}
 	if v.CutGate == "" {
 		v.Size = p.sizes(p.wishedFor)
 	}
+}
+
+// stringHead reports whether a stub would make a list of the string that the first human message is, for a server of which nobody
+// knows whether it takes lists. Some that speak Chat Completions do not.
+func (p *pass) stringHead() bool {
+	head := p.ix.FirstHuman()
+	return p.ix.Format == transcript.Chat && !p.price.Known && head >= 0 && p.out.span == nil && isString(p.ix, &p.ix.Messages[head])
 }
 
 // cutMade is a cut as it would be made, and what it leaves out that was forwarded before.
@@ -282,7 +292,7 @@ func (p *pass) admitCut(w *wish) filters.Gate {
 		return gate
 	}
 	c, gate := p.decideCut(w)
-	if gate == "" && p.left-c.bytes < minLeft {
+	if gate == "" && p.small(p.left-c.bytes) {
 		gate = filters.SmallPrompt
 	}
 	if gate != "" {

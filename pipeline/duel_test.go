@@ -137,6 +137,7 @@ type duel struct {
 	model       string
 	plain, ours func(model string, body []byte, at time.Time) verdict
 	paid, spent float64 // as it came, and as forwarded
+	own         float64 // what the client lost itself, by writing sent messages otherwise
 	replayed    int     // requests that were forwarded otherwise than they came
 	holds       bool    // what is held out of the cache is not read
 }
@@ -186,8 +187,11 @@ func (d *duel) turn() step {
 		t.Fatalf("%s refuses what it took before: %s\n%.3000s", d.f, after.refused, out)
 	}
 	d.paid, d.spent = d.paid+before.units, d.spent+after.units
+	if o.Kind == pipeline.KindFork { // a provider goes by values, tidemark by bytes
+		d.own += float64(max(0, before.usage.Read-after.usage.Read))
+	}
 	shorter := before.usage.Prompt() - after.usage.Prompt()
-	if after.usage.Read+max(shorter, 0)+2048 < before.usage.Read && !d.holds && o.Move == nil && o.Kind == pipeline.KindContinue {
+	if after.usage.Read+max(shorter, 0)+2048 < before.usage.Read && !d.holds && after.usage.Prompt() > 5120 && o.Move == nil && o.Kind == pipeline.KindContinue {
 		t.Fatalf("%d tokens were read of %d, and %d of %d without tidemark", after.usage.Read, after.usage.Prompt(), before.usage.Read, before.usage.Prompt())
 	}
 	d.e.Observe(context.Background(), o, &pipeline.Response{Status: 200, Usage: &after.usage})
@@ -229,7 +233,7 @@ func neverDearer(t *testing.T, f transcript.Format, budget int) {
 			}
 		}
 		// Where reads are billed in steps, each request may have a step less to read.
-		if d.spent > d.paid*1.0001+1+float64(d.replayed*bounded.Lookup(d.model).Step)*0.9 {
+		if d.spent > d.paid*1.0001+1+d.own+float64(d.replayed*bounded.Lookup(d.model).Step)*0.9 {
 			t.Fatalf("%s: %.0f instead of %.0f", d.model, d.spent, d.paid)
 		}
 		paid, spent = paid+d.paid, spent+d.spent
@@ -281,6 +285,39 @@ func TestAutomaticCachingGates(t *testing.T) {
 		o := e.Request(context.Background(), r)
 		if o.Gates[pipeline.FilterGate{Filter: "readmaturation", Gate: filters.AutomaticCaching}] == 0 || o.Held > 0 || o.Body != nil {
 			t.Errorf("%s: held %d, gates %v", f, o.Held, o.Gates)
+		}
+	}
+}
+
+// TestStringHead: for a server of which nothing is known a string never becomes a list. For one that is known to take lists it does,
+// and a list stays one for anybody.
+func TestStringHead(t *testing.T) {
+	prices, err := cache.Prices().With([]cache.Override{{Model: "deepseek-*", AutoTTL: time.Hour}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := deepConfig(t, 1200)
+	for _, k := range []struct {
+		model string
+		list  bool
+		gate  bool
+	}{{"deepseek-chat", false, true}, {"deepseek-chat", true, false}, {"gpt-5.1", false, false}} {
+		e, err := pipeline.New(context.Background(), memory.New(), pipeline.Options{Flush: -1, DeepProof: true, Prices: prices})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var o *pipeline.Outcome
+		for i, n := range []int{30, 31} {
+			body := strings.Replace(string(sessionAs(transcript.Chat, n)), plainModel, k.model, 1)
+			if k.list {
+				body = strings.Replace(body, `"content":"Fix the limiter."`, `"content":[{"type":"text","text":"Fix the limiter."}]`, 1)
+			}
+			r := ask([]byte(body), c, epoch.Add(time.Duration(i)*40*time.Hour))
+			r.Format = transcript.Chat
+			o = e.Request(context.Background(), r)
+		}
+		if gate := o.Gates[pipeline.FilterGate{Filter: "shed", Gate: filters.StringHead}]; (gate > 0) != k.gate || (o.Cut == 0) != k.gate {
+			t.Errorf("%s, list %t: %d messages cut, gates %v", k.model, k.list, o.Cut, o.Gates)
 		}
 	}
 }

@@ -159,6 +159,9 @@ func (t *sent) judge(ob *Observation, r *Response) {
 // wasWarm reports whether an entry was read that was believed to have lapsed: the read is as long as one of those, by the
 // provider's own count.
 func (t *sent) wasWarm(read int) bool {
+	if t.automatic { // any beginning is found, in steps: what was read need not be as long as an entry
+		return t.left >= 0 && len(t.beyond) > 0 && read > t.left+max(clearly, t.left/5)+t.price.Step
+	}
 	return t.left >= 0 && read > t.left+clearly && slices.ContainsFunc(t.beyond, func(n int32) bool {
 		return math.Abs(float64(int(n)-read)) <= float64(n)/100
 	})

@@ -177,7 +177,7 @@ func (p *pass) admit(w *wish) filters.Gate {
 	d, original, gate := p.decide(w)
 	saves := 0
 	if gate == "" {
-		if saves = p.ix.Results[w.Result].Content.Len() - len(d.Content); p.left-saves < minLeft {
+		if saves = p.ix.Results[w.Result].Content.Len() - len(d.Content); p.small(p.left - saves) {
 			gate = filters.SmallPrompt
 		}
 	}
@@ -210,6 +210,15 @@ func (p *pass) admit(w *wish) filters.Gate {
 // minLeft is the size of the smallest outbound that decisions may leave, in bytes. Providers do not cache prompts under
 // 512 to 4096 tokens, by model; a prompt that falls under that is billed whole on every turn. Six bytes a token leave room.
 const minLeft = 4096 * 6
+
+// small reports whether so many bytes may be a prompt that the provider does not cache. Where it has counted this conversation its
+// own count decides too: JSON that is full of escapes has more bytes than tokens.
+func (p *pass) small(left int) bool {
+	return left < minLeft || p.b.Ledger.Ratio > 0 && tokens(p.b, float64(left)) < smallest*float64(p.price.Minimum)
+}
+
+// smallest is how much larger than the provider's minimum a prompt must stay, as what is counted differs from one part to another.
+const smallest = 1.25
 
 // size is the size of the outbound with the decisions in force.
 func (o *outbound) size() int {

@@ -112,9 +112,9 @@ func (s *session) room(now time.Time) bool {
 	return true
 }
 
-// forget drops the branches that were used last before a time. The lock must be held.
+// forget drops the branches that were used last before a time, and of which nothing was cached any more then. The lock must be held.
 func (s *session) forget(before time.Time) {
-	kept := slices.DeleteFunc(slices.Clone(s.branches), func(b *state.Branch) bool { return b.Last.Before(before) })
+	kept := slices.DeleteFunc(slices.Clone(s.branches), func(b *state.Branch) bool { return b.Last.Before(before) && !b.Alive(before) })
 	if len(kept) < len(s.branches) {
 		s.publish(kept)
 	}

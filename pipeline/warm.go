@@ -120,7 +120,7 @@ func (p *pass) fits(wishes []wish, first int) bool {
 		_, bytes := p.saves(w)
 		left -= bytes
 	}
-	return left >= minLeft
+	return !p.small(left)
 }
 
 // causes returns the wishes that may cause a warm move, by their filters' policies, and notes why others may not. If none may,

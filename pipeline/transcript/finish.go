@@ -7,6 +7,7 @@ import (
 
 // finish puts the head together, numbers turns and markers, and joins results to calls.
 func (ix *Index) finish() {
+	ix.instruct()
 	ix.HasTools = len(ix.tools) > 0 || ix.laterTools()
 	if byPlace := func(a, b Span) int { return cmp.Compare(a.Lo, b.Lo) }; !slices.IsSortedFunc(ix.cuts, byPlace) {
 		slices.SortFunc(ix.cuts, byPlace) // members of an item may be read in another order than they stand
@@ -15,6 +16,26 @@ func (ix *Index) finish() {
 	ix.number()
 	ix.turns()
 	ix.join()
+}
+
+// instruct brings instructions before the messages that belong to the system prompt, wherever they stand in the body: the provider
+// does.
+func (ix *Index) instruct() {
+	from, to := ix.first[0], ix.first[1]
+	if from == 0 || from == to {
+		return
+	}
+	ix.system = slices.Concat(ix.system[from:to], ix.system[:from], ix.system[to:])
+	for i := range ix.Markers {
+		switch m := &ix.Markers[i]; {
+		case m.area != InSystem || int(m.Seq) >= to:
+		case int(m.Seq) >= from:
+			m.Seq -= int32(from)
+		default:
+			m.Seq += int32(to - from)
+		}
+	}
+	ix.known.system = 0 // what came from a memo stands elsewhere now
 }
 
 // laterTools reports whether an item of the messages brings tools.

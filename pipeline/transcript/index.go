@@ -251,7 +251,8 @@ type Index struct {
 	open    preface
 	known   known
 	members []keyed
-	from    *Memo // that it was read on from
+	first   [2]int // of Responses: where instructions stand in system, from and to
+	from    *Memo  // that it was read on from
 }
 
 var pool = sync.Pool{New: func() any { return new(Index) }}

@@ -60,8 +60,12 @@ func (ix *Index) Memo(h *Hasher) *Memo {
 	o.Top = o.clone()
 	head := ix.Head[:len(ix.tools)]
 	tools := before(len(head), func(i int) uint32 { return head[i].Raw.Lo })
-	head = ix.Head[len(ix.tools):]
-	system := before(len(head), func(i int) uint32 { return head[i].Raw.Lo })
+	system, late := ix.Head[len(ix.tools):], 0
+	if len(system) > 0 && system[0].Raw.Lo >= at.Raw.Lo { // instructions that stand behind the messages
+		late = ix.first[1] - ix.first[0]
+		system = system[min(late, len(system)):]
+	}
+	system = system[:before(len(system), func(i int) uint32 { return system[i].Raw.Lo })]
 	blocks := int(at.First)
 	calls := before(len(ix.Calls), func(i int) uint32 { return ix.Blocks[ix.Calls[i].Block].Raw.Lo })
 	results := before(len(ix.Results), func(i int) uint32 { return ix.Blocks[ix.Results[i].Block].Raw.Lo })
@@ -71,7 +75,7 @@ func (ix *Index) Memo(h *Hasher) *Memo {
 		Format:   ix.Format,
 		open:     o,
 		tools:    slices.Clone(ix.Head[:tools]),
-		system:   slices.Clone(ix.Head[len(ix.tools) : len(ix.tools)+system]),
+		system:   slices.Clone(system),
 		Blocks:   slices.Clone(ix.Blocks[:blocks]),
 		Messages: slices.Clone(ix.Messages[:n]),
 		Calls:    slices.Clone(ix.Calls[:calls]),
@@ -87,7 +91,7 @@ func (ix *Index) Memo(h *Hasher) *Memo {
 		case mk.area >= 0:
 			mk.Seq -= int32(len(ix.Head))
 		case mk.area == InSystem:
-			mk.Seq -= int32(len(ix.tools))
+			mk.Seq -= int32(len(ix.tools) + late)
 		}
 		m.ix.Markers = append(m.ix.Markers, mk)
 	}

@@ -542,3 +542,30 @@ func FuzzOpenAI(f *testing.F) {
 		}
 	})
 }
+
+// Instructions are the beginning of the system prompt wherever they stand, also for who reads on.
+func TestInstructionsComeFirst(t *testing.T) {
+	h := NewHasher(secret)
+	const input = `"input":[{"role":"developer","content":[{"type":"input_text","text":"rules","prompt_cache_breakpoint":{"mode":"explicit"}}]},{"role":"user","content":"a"},{"role":"assistant","content":"b"},{"role":"user","content":"c"}]`
+	const instructions = `"instructions":"You are an agent."`
+	early := `{"model":"m",` + instructions + `,` + input + `}`
+	late := `{"model":"m",` + input + `,` + instructions + `}`
+	var keys []Digest
+	for _, body := range []string{early, late} {
+		ix, _ := readOnAs(t, []byte(body), Responses, nil, h)
+		keys = append(keys, ix.Key)
+		m := ix.Memo(h)
+		if ix.Head[1].Marker != 0 || ix.Head[0].Marker >= 0 {
+			t.Errorf("the breakpoint stands on another block in %s", body)
+		}
+		ix.Release()
+		again, known := readOnAs(t, []byte(body), Responses, m, h)
+		if !known || again.Key != keys[0] {
+			t.Errorf("read on: known %t, another key %t", known, again.Key != keys[0])
+		}
+		again.Release()
+	}
+	if keys[0] != keys[1] {
+		t.Error("the order of members is a part of the key")
+	}
+}

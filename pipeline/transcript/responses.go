@@ -42,7 +42,10 @@ func (p *parser) responsesTop(n int, _ Span) error {
 	case rsInstructions:
 		v, err := p.skip(topDepth)
 		if err == nil && !p.blank(v) {
-			err = p.says(v, InSystem, topDepth)
+			from := len(p.ix.system)
+			if err = p.says(v, InSystem, topDepth); from > 0 {
+				p.ix.first = [2]int{from, len(p.ix.system)}
+			}
 		}
 		return err
 	case rsPrevious, rsConversation:
