@@ -31,7 +31,7 @@ type Server struct {
 	calls  sync.WaitGroup // engine calls, also those that nobody waits for
 
 	decoding *semaphore.Weighted // bytes that bodies may be decoded to at the same time
-	warned sync.Once      // of a mode that cannot be served
+	warned   sync.Once           // of a mode that cannot be served
 }
 
 // New returns a server. Nothing runs before Serve.
