@@ -31,13 +31,14 @@ func claudeVersion(model string) int {
 	return 100*major + minor
 }
 
-// takesTTL reports whether the body's model is known to take a ttl. Elsewhere than in Converse every model does.
-func takesTTL(ix *transcript.Index) bool {
-	return ix.Format != transcript.Converse || claudeVersion(ix.Model) >= firstHour
-}
+// onBedrock reports whether the body goes to Bedrock, by Converse or by InvokeModel.
+func onBedrock(ix *transcript.Index) bool { return ix.Format == transcript.Converse || ix.Bedrock }
+
+// takesTTL reports whether the body's model is known to take a ttl. Elsewhere than on Bedrock every model does.
+func takesTTL(ix *transcript.Index) bool { return !onBedrock(ix) || claudeVersion(ix.Model) >= firstHour }
 
 // takesMarkers reports whether the body's model is known to take markers in tools, system and messages alike. Others of
 // Bedrock's refuse the request, or take none in tools.
 func takesMarkers(ix *transcript.Index) bool {
-	return ix.Format != transcript.Converse || claudeVersion(ix.Model) > 0 || cachingClaude3.MatchString(ix.Model)
+	return !onBedrock(ix) || claudeVersion(ix.Model) > 0 || cachingClaude3.MatchString(ix.Model)
 }

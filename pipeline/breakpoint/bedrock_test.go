@@ -31,7 +31,10 @@ func TestBedrockModels(t *testing.T) {
 			t.Errorf("%q: %v, want %v", model, got, want)
 		}
 		if ix.Format = transcript.Anthropic; !takesMarkers(ix) || !takesTTL(ix) {
-			t.Errorf("%q takes no markers outside of Converse", model)
+			t.Errorf("%q takes no markers outside of Bedrock", model)
+		}
+		if ix.Bedrock = true; [2]bool{takesMarkers(ix), takesTTL(ix)} != want { // by InvokeModel
+			t.Errorf("%q by InvokeModel: %t and %t, want %v", model, takesMarkers(ix), takesTTL(ix), want)
 		}
 	}
 }

@@ -1,6 +1,10 @@
 package transcript
 
-import "github.com/tidwall/gjson"
+import (
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
 
 const (
 	topModel = iota
@@ -81,7 +85,7 @@ func (p *parser) top(n int, key Span) error {
 	case topDiagnostics:
 		ix.Diagnostics = true
 	case topVersion:
-		ix.Versioned = true
+		ix.Versioned, ix.Bedrock = true, strings.HasPrefix(p.word(v), "bedrock-")
 	}
 	return nil
 }

@@ -205,7 +205,8 @@ type Top struct {
 	MaxTokens int64         // -1 without one
 
 	Diagnostics bool // the body has a member diagnostics, whatever its value
-	Versioned   bool // it has a member anthropic_version, as bodies of Anthropic's on other platforms do
+	Versioned   bool // it has a member anthropic_version, as bodies of Anthropic's on other platforms do,
+	Bedrock     bool // and that is Bedrock's
 }
 
 // clone is a copy that does not alias the body.

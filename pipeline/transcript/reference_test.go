@@ -118,6 +118,8 @@ func referenceOf(t rapid.TB, body []byte) *Index {
 	ix.DropBlock = root.get("thinking").get("block_binding").get("prefix_mismatch_behavior").is("drop_block")
 	ix.Delta = root.get("thread").kind == '{'
 	ix.Diagnostics = root.get("diagnostics") != absent
+	version := root.get("anthropic_version")
+	ix.Versioned, ix.Bedrock = version != absent, strings.HasPrefix(version.text, "bedrock-")
 	ix.End = root.at.Hi - 1
 	if c := root.get("cache_control"); c.kind == '{' {
 		ix.TopMarker, ix.TopTTL = true, ttlOf(c)
