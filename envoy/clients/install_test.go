@@ -4,6 +4,7 @@ package clients_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,19 +45,21 @@ func install(t *testing.T, pkg, program string) string {
 	return path
 }
 
-// installed are the clients that tests have asked for. What was in vain once is not tried again.
+// installed are the clients that tests have asked for. What was in vain once is not tried again, and where one took too long no
+// other is tried: a slow line must not hold up all tests.
 var installed packages
 
 type packages struct {
 	mu     sync.Mutex
 	failed map[string]error
+	slow   error
 }
 
 // path is the path of a package's program.
 func (p *packages) path(pkg, program string) (string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err := p.failed[pkg]; err != nil {
+	if err := cmp.Or(p.failed[pkg], p.slow); err != nil {
 		return "", err
 	}
 	path, err := ensure(pkg, program)
@@ -65,6 +68,9 @@ func (p *packages) path(pkg, program string) (string, error) {
 			p.failed = map[string]error{}
 		}
 		p.failed[pkg] = err
+		if errors.Is(err, context.DeadlineExceeded) {
+			p.slow = err
+		}
 	}
 	return path, err
 }

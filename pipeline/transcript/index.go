@@ -242,6 +242,7 @@ type Index struct {
 
 	cuts    []Span // every cache_control with its comma, null ones too, in the order of the body
 	facts   []CallFacts
+	texts   map[int32]string // by result: those that were asked for
 	tokens  []int32          // by result: Est of its text, -1 before it was asked for
 	ids     map[string]int32 // calls by id, while they are joined
 	dup     map[string]struct{}

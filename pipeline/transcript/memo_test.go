@@ -18,7 +18,7 @@ import (
 // bare is a copy of an index with what anything reads, and with nil for every empty list.
 func bare(ix *Index) *Index {
 	c := *ix
-	c.facts, c.tokens, c.ids, c.dup, c.scratch, c.tools, c.system, c.known, c.from, c.members = nil, nil, nil, nil, nil, nil, nil, known{}, nil, nil
+	c.facts, c.tokens, c.texts, c.ids, c.dup, c.scratch, c.tools, c.system, c.known, c.from, c.members = nil, nil, nil, nil, nil, nil, nil, nil, known{}, nil, nil
 	c.pairs = pairing{}
 	for f := range reflect.TypeFor[Index]().NumField() {
 		if field := reflect.ValueOf(&c).Elem().Field(f); field.Kind() == reflect.Slice && field.Len() == 0 && field.CanSet() {

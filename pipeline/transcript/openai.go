@@ -135,7 +135,10 @@ func (p *parser) result(raw, id, content Span, depth int) error {
 	ix, n := p.ix, int32(len(p.ix.Blocks))
 	msg := p.answering(raw)
 	r := Result{Form: NoContent, Texts: Span{uint32(len(ix.Texts)), uint32(len(ix.Texts))}}
-	if content.Len() > 0 {
+	switch {
+	case content.Len() > 2 && p.isString(content): // read once is enough for what nearly all results are
+		r.Form = StringForm
+	case content.Len() > 2:
 		from := len(ix.Markers)
 		err := p.again(content, func() (err error) {
 			r, err = p.resultContent(depth)

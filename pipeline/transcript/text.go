@@ -103,8 +103,22 @@ func AppendQuoted(dst []byte, text string) []byte {
 	return append(dst, '"')
 }
 
-// ResultText is the text of a result: its string, or its text blocks joined by line feeds. It may alias the body.
+// ResultText is the text of a result: its string, or its text blocks joined by line feeds. It may alias the body. It is worked out
+// once.
 func (ix *Index) ResultText(r *Result) string {
+	n := ix.Blocks[r.Block].Result
+	if text, ok := ix.texts[n]; ok {
+		return text
+	}
+	text := ix.resultText(r)
+	if ix.texts == nil {
+		ix.texts = map[int32]string{}
+	}
+	ix.texts[n] = text
+	return text
+}
+
+func (ix *Index) resultText(r *Result) string {
 	switch r.Form {
 	case NoContent, StrangeForm:
 	case StringForm:
