@@ -35,7 +35,9 @@ func claudeVersion(model string) int {
 func onBedrock(ix *transcript.Index) bool { return ix.Format == transcript.Converse || ix.Bedrock }
 
 // takesTTL reports whether the body's model is known to take a ttl. Elsewhere than on Bedrock every model does.
-func takesTTL(ix *transcript.Index) bool { return !onBedrock(ix) || claudeVersion(ix.Model) >= firstHour }
+func takesTTL(ix *transcript.Index) bool {
+	return !onBedrock(ix) || claudeVersion(ix.Model) >= firstHour
+}
 
 // takesMarkers reports whether the body's model is known to take markers in tools, system and messages alike. Others of
 // Bedrock's refuse the request, or take none in tools.
