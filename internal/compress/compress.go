@@ -68,6 +68,10 @@ func (s *Server) reply(w http.ResponseWriter, r *http.Request, a *asked, list st
 	if out.Body != nil {
 		out.Body = []byte{} // there was one
 	}
+	s.o.Observer.Answered(&kept, out) // before the answer: who has it finds it counted
+	if c != coding.Identity {
+		s.o.Observer.Decoded(c.String())
+	}
 	err := r.Context().Err()
 	if err == nil {
 		s.sent.put(id, &kept, out) // from the answer on, word of it may come
@@ -76,10 +80,6 @@ func (s *Server) reply(w http.ResponseWriter, r *http.Request, a *asked, list st
 	if err != nil {
 		s.sent.forget(id)
 		s.drop(r.Context(), out)
-	}
-	s.o.Observer.Answered(&kept, out)
-	if c != coding.Identity {
-		s.o.Observer.Decoded(c.String())
 	}
 }
 
