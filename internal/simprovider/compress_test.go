@@ -48,10 +48,10 @@ func TestCompressed(t *testing.T) {
 					header["x-sim-pieces"] = piece
 				}
 				res := s.do("POST", "/v1/messages", body, header)
-				if got := res.header.Get("Content-Encoding"); got != strings.TrimPrefix(coding, "identity") {
+				if got := res.Header.Get("Content-Encoding"); got != strings.TrimPrefix(coding, "identity") {
 					t.Errorf("asked for %s, got %q", coding, got)
 				}
-				got, err := io.ReadAll(expand(t, coding, bytes.NewReader(res.body)))
+				got, err := io.ReadAll(expand(t, coding, bytes.NewReader(res.Body)))
 				if err != nil {
 					t.Errorf("%s in pieces of %s: %v", coding, piece, err)
 				}
@@ -109,8 +109,8 @@ func TestPieces(t *testing.T) {
 	s := serve(t, Options{})
 	for _, pieces := range []string{"0", "-1", "x"} {
 		res := s.do("POST", "/v1/messages", conv(modern, "", user(hi)), map[string]string{"x-sim-pieces": pieces})
-		if res.status != http.StatusBadRequest || !bytes.Contains(res.body, []byte("want a number of bytes")) {
-			t.Errorf("pieces of %s: %d %s", pieces, res.status, res.body)
+		if res.Status != http.StatusBadRequest || !bytes.Contains(res.Body, []byte("want a number of bytes")) {
+			t.Errorf("pieces of %s: %d %s", pieces, res.Status, res.Body)
 		}
 	}
 }
@@ -130,8 +130,8 @@ func TestCompressedRequest(t *testing.T) {
 	}
 	for coding, sent := range map[string][]byte{"": body, "identity": body, "gzip": gz.Bytes(), "br": br.Bytes(), "zstd": zs.Bytes()} {
 		s := serve(t, Options{})
-		if res := s.do("POST", "/v1/messages", sent, map[string]string{"Content-Encoding": coding}); res.status != http.StatusOK {
-			t.Errorf("%q: status %d: %s", coding, res.status, res.body)
+		if res := s.do("POST", "/v1/messages", sent, map[string]string{"Content-Encoding": coding}); res.Status != http.StatusOK {
+			t.Errorf("%q: status %d: %s", coding, res.Status, res.Body)
 		}
 		if got := s.sim.Requests()[0].Body; !bytes.Equal(got, body) {
 			t.Errorf("%q: read as %q", coding, got)
@@ -140,8 +140,8 @@ func TestCompressedRequest(t *testing.T) {
 			if wrong == coding {
 				continue
 			}
-			if res := s.do("POST", "/v1/messages", sent, map[string]string{"Content-Encoding": wrong}); res.status != http.StatusBadRequest {
-				t.Errorf("%q named %q: status %d", coding, wrong, res.status)
+			if res := s.do("POST", "/v1/messages", sent, map[string]string{"Content-Encoding": wrong}); res.Status != http.StatusBadRequest {
+				t.Errorf("%q named %q: status %d", coding, wrong, res.Status)
 			}
 		}
 	}

@@ -137,9 +137,9 @@ func TestDiagnosticsOverHTTP(t *testing.T) {
 		res := s.do("POST", "/v1/messages", conv(modern, stream+asks(id), user(sized("b", 1100, mark5m))), now)
 		var message map[string]any
 		if stream == "" {
-			message = value(t, res.body)
+			message = value(t, res.Body)
 		} else {
-			message = events(t, res.body)[0]["message"].(map[string]any)
+			message = events(t, res.Body)[0]["message"].(map[string]any)
 		}
 		raw, err := json.Marshal(message["diagnostics"])
 		if want := `{"cache_miss_reason":{"cache_missed_input_tokens":1100,"type":"messages_changed"}}`; err != nil || string(raw) != want {

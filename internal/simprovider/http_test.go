@@ -4,8 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"errors"
-	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -18,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tidemark-dev/tidemark/internal/simprovider/simkit"
+	"github.com/tidemark-dev/tidemark/internal/simprovider/simtest"
 )
 
 // server is a simulator behind a real connection.
@@ -35,31 +34,9 @@ func serve(t *testing.T, opts Options) *server {
 	return &server{t, s, web.URL}
 }
 
-// answered is what came back over the connection.
-type answered struct {
-	status int
-	header http.Header
-	body   []byte
-}
-
-func (s *server) do(method, path string, body []byte, header map[string]string) answered {
+func (s *server) do(method, path string, body []byte, header map[string]string) simtest.Answer {
 	s.t.Helper()
-	req, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, bytes.NewReader(body))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	for name, value := range header {
-		req.Header.Set(name, value)
-	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	b, err := io.ReadAll(res.Body)
-	if err = errors.Join(err, res.Body.Close()); err != nil {
-		s.t.Fatal(err)
-	}
-	return answered{res.StatusCode, res.Header, b}
+	return simtest.Do(s.t, method, s.url+path, body, header)
 }
 
 // events reads a stream of server-sent events.
@@ -139,16 +116,16 @@ func TestStreamAndJSON(t *testing.T) {
 		must(t, s.sim, old, nil, start)
 	}
 	res := a.do("POST", "/v1/messages?beta=true", body, header)
-	if res.status != http.StatusOK || res.header.Get("Content-Type") != "application/json" || res.header.Get("Request-Id") == "" {
-		t.Fatalf("%d %v %s", res.status, res.header, res.body)
+	if res.Status != http.StatusOK || res.Header.Get("Content-Type") != "application/json" || res.Header.Get("Request-Id") == "" {
+		t.Fatalf("%d %v %s", res.Status, res.Header, res.Body)
 	}
-	whole := value(t, res.body)
+	whole := value(t, res.Body)
 	stream := bytes.Replace(body, []byte(`"max_tokens"`), []byte(`"stream":true,"max_tokens"`), 1)
 	res = b.do("POST", "/v1/messages", stream, header)
-	if res.status != http.StatusOK || !strings.HasPrefix(res.header.Get("Content-Type"), "text/event-stream") {
-		t.Fatalf("%d %v %s", res.status, res.header, res.body)
+	if res.Status != http.StatusOK || !strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
+		t.Fatalf("%d %v %s", res.Status, res.Header, res.Body)
 	}
-	list := events(t, res.body)
+	list := events(t, res.Body)
 	first, last := list[0]["message"].(map[string]any), list[len(list)-2]
 	if list[0]["type"] != "message_start" || list[1]["type"] != "ping" || list[len(list)-1]["type"] != "message_stop" {
 		t.Errorf("order of events: %v", list)
@@ -190,18 +167,18 @@ func TestEndpoints(t *testing.T) {
 		{"POST", "/sim/reset", 204},
 	} {
 		res := s.do(c.method, c.path, nil, nil)
-		if res.status != c.status {
-			t.Errorf("%s %s: %d, want %d", c.method, c.path, res.status, c.status)
+		if res.Status != c.status {
+			t.Errorf("%s %s: %d, want %d", c.method, c.path, res.Status, c.status)
 		}
 		if c.status == 404 {
-			id := res.header.Get("Request-Id")
+			id := res.Header.Get("Request-Id")
 			want := map[string]any{"type": "error", "error": map[string]any{"type": "not_found_error", "message": "Not found"}, "request_id": id}
-			if diff := cmp.Diff(want, value(t, res.body)); diff != "" || id == "" {
+			if diff := cmp.Diff(want, value(t, res.Body)); diff != "" || id == "" {
 				t.Errorf("%s %s: %s", c.method, c.path, diff)
 			}
 		}
 	}
-	body := s.do("GET", "/v1/models", nil, nil).body
+	body := s.do("GET", "/v1/models", nil, nil).Body
 	for _, m := range value(t, body)["data"].([]any) {
 		if id := m.(map[string]any)["id"].(string); s.sim.Call(conv(id, "", user(hi)), nil, start).Err != nil {
 			t.Errorf("the model %s is listed and not served", id)
@@ -214,8 +191,8 @@ func TestCountTokens(t *testing.T) {
 	body := conv(modern, "", user(sized("a", 1100, mark5m), sized("b", 20)))
 	counted := bytes.Replace(body, []byte(`"max_tokens":100,`), nil, 1)
 	res := s.do("POST", "/v1/messages/count_tokens?beta=true", counted, nil)
-	if res.status != http.StatusOK || string(res.body) != `{"input_tokens":1120}` {
-		t.Errorf("%d %s", res.status, res.body)
+	if res.Status != http.StatusOK || string(res.Body) != `{"input_tokens":1120}` {
+		t.Errorf("%d %s", res.Status, res.Body)
 	}
 	log := s.sim.Requests()
 	if len(log) != 1 || log[0].Path != "/v1/messages/count_tokens" || log[0].Prompt != 1120 || s.sim.Cost(log[0]) != 0 || log[0].Live != nil {
@@ -247,10 +224,10 @@ func TestErrorsOverHTTP(t *testing.T) {
 		},
 	} {
 		res := s.do("POST", "/v1/messages", []byte(c.body), c.header)
-		v := value(t, res.body)
+		v := value(t, res.Body)
 		e, _ := v["error"].(map[string]any)
-		if res.status != c.status || v["type"] != "error" || e["message"] == "" || e["type"] == "" || !cmp.Equal(e["details"], c.details) {
-			t.Errorf("%s %v: %d %s", c.body, c.header, res.status, res.body)
+		if res.Status != c.status || v["type"] != "error" || e["message"] == "" || e["type"] == "" || !cmp.Equal(e["details"], c.details) {
+			t.Errorf("%s %v: %d %s", c.body, c.header, res.Status, res.Body)
 		}
 	}
 }
@@ -262,7 +239,7 @@ func TestLogOverHTTP(t *testing.T) {
 	header := map[string]string{"x-api-key": "secret", "x-sim-now": "2026-11-30T09:00:00.000000001Z"}
 	s.do("POST", "/v1/messages", body, header)
 	s.do("POST", "/v1/messages", []byte("{"), header)
-	raw := s.do("GET", "/sim/requests?body=1", nil, nil).body
+	raw := s.do("GET", "/sim/requests?body=1", nil, nil).Body
 	var lines []struct {
 		Received
 		Cost float64
@@ -278,11 +255,11 @@ func TestLogOverHTTP(t *testing.T) {
 	if log := s.sim.Requests(); log[0].Header.Get("X-Api-Key") != "secret" || !bytes.Equal(log[0].Body, body) {
 		t.Errorf("%+v", log[0])
 	}
-	if raw = s.do("GET", "/sim/requests", nil, nil).body; bytes.Contains(raw, []byte(`"body"`)) {
+	if raw = s.do("GET", "/sim/requests", nil, nil).Body; bytes.Contains(raw, []byte(`"body"`)) {
 		t.Error("the list has bodies that nobody asked for")
 	}
 	s.do("POST", "/sim/reset", nil, nil)
-	if raw = s.do("GET", "/sim/requests", nil, nil).body; string(raw) != "[]" || s.sim.Cached(body, start) != 0 {
+	if raw = s.do("GET", "/sim/requests", nil, nil).Body; string(raw) != "[]" || s.sim.Cached(body, start) != 0 {
 		t.Errorf("after a reset: %s", raw)
 	}
 }
@@ -312,8 +289,8 @@ func TestParallel(t *testing.T) {
 		wg.Go(func() {
 			body := conv(modern, "", user(sized("a", 1100), sized(strconv.Itoa(i), 20, mark5m)))
 			for range 5 {
-				if res := s.do("POST", "/v1/messages", body, map[string]string{"x-sim-delay": "1ms"}); res.status != http.StatusOK {
-					t.Errorf("%d %s", res.status, res.body)
+				if res := s.do("POST", "/v1/messages", body, map[string]string{"x-sim-delay": "1ms"}); res.Status != http.StatusOK {
+					t.Errorf("%d %s", res.Status, res.Body)
 				}
 				s.sim.Cached(body, start)
 				s.sim.Holds("a", start)

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"io"
-	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strconv"
@@ -18,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tidemark-dev/tidemark/internal/simprovider/simkit"
+	"github.com/tidemark-dev/tidemark/internal/simprovider/simtest"
 )
 
 // server is a simulator behind a real connection.
@@ -35,31 +34,9 @@ func serve(t *testing.T, opts Options) *server {
 	return &server{t, s, web.URL}
 }
 
-// answered is what came back over the connection.
-type answered struct {
-	status int
-	header http.Header
-	body   []byte
-}
-
-func (s *server) do(method, path string, body []byte, header map[string]string) answered {
+func (s *server) do(method, path string, body []byte, header map[string]string) simtest.Answer {
 	s.t.Helper()
-	req, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, bytes.NewReader(body))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	for name, value := range header {
-		req.Header.Set(name, value)
-	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	b, err := io.ReadAll(res.Body)
-	if err = errors.Join(err, res.Body.Close()); err != nil {
-		s.t.Fatal(err)
-	}
-	return answered{res.StatusCode, res.Header, b}
+	return simtest.Do(s.t, method, s.url+path, body, header)
 }
 
 func decoded(t *testing.T, raw []byte) map[string]any {
@@ -118,12 +95,12 @@ func TestConverseStreamEqualsJSON(t *testing.T) {
 	s.do("POST", at(url.PathEscape(bought), "converse"), body, nil) // so that there is something to read
 	plain := s.do("POST", at(url.PathEscape(bought), "converse"), body, steer)
 	streamed := s.do("POST", at(url.PathEscape(bought), "converse-stream"), body, steer)
-	if got := streamed.header.Get("Content-Type"); streamed.status != 200 || got != "application/vnd.amazon.eventstream" {
-		t.Fatalf("%d %s: %s", streamed.status, got, streamed.body)
+	if got := streamed.Header.Get("Content-Type"); streamed.Status != 200 || got != "application/vnd.amazon.eventstream" {
+		t.Fatalf("%d %s: %s", streamed.Status, got, streamed.Body)
 	}
 	got, blocks := map[string]any{}, []any{}
 	texts := map[int]string{}
-	for _, f := range framed(t, streamed.body) {
+	for _, f := range framed(t, streamed.Body) {
 		if f.data["p"] == nil {
 			t.Errorf("%s has no padding", f.event)
 		}
@@ -154,10 +131,10 @@ func TestConverseStreamEqualsJSON(t *testing.T) {
 		}
 	}
 	objectOf(objectOf(got, "output"), "message")["content"] = blocks
-	if diff := cmp.Diff(decoded(t, plain.body), got); diff != "" {
+	if diff := cmp.Diff(decoded(t, plain.Body), got); diff != "" {
 		t.Error(diff)
 	}
-	if usage := objectOf(decoded(t, plain.body), "usage"); usage["cacheReadInputTokens"] != 1600.0 || usage["inputTokens"] != 0.0 {
+	if usage := objectOf(decoded(t, plain.Body), "usage"); usage["cacheReadInputTokens"] != 1600.0 || usage["inputTokens"] != 0.0 {
 		t.Errorf("usage %v", usage)
 	}
 	first := wired(s.sim.Requests()[0].Usage)
@@ -199,12 +176,12 @@ func TestInvokeStream(t *testing.T) {
 	steer := map[string]string{simkit.HeaderReply: richInvoke}
 	plain := s.do("POST", at(sonnet, "invoke"), body, steer)
 	for name, want := range map[string]string{"Input-Token-Count": "0", "Cache-Write-Input-Token-Count": "1500", "Cache-Read-Input-Token-Count": "0"} {
-		if got := plain.header.Get("X-Amzn-Bedrock-" + name); got != want {
+		if got := plain.Header.Get("X-Amzn-Bedrock-" + name); got != want {
 			t.Errorf("%s is %s", name, got)
 		}
 	}
 	streamed := s.do("POST", at(sonnet, "invoke-with-response-stream"), body, steer)
-	list := framed(t, streamed.body)
+	list := framed(t, streamed.Body)
 	var blocks []map[string]any
 	for i, f := range list {
 		if f.event != "chunk" {
@@ -253,7 +230,7 @@ func TestInvokeStream(t *testing.T) {
 	if err := errors.Join(json.Unmarshal(raw, &got), json.Unmarshal([]byte(richInvoke), &want)); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(want, got); diff != "" || !cmp.Equal(decoded(t, plain.body)["content"], any(want)) {
+	if diff := cmp.Diff(want, got); diff != "" || !cmp.Equal(decoded(t, plain.Body)["content"], any(want)) {
 		t.Error(diff)
 	}
 }
@@ -263,23 +240,23 @@ func TestErrorsInTheirForm(t *testing.T) {
 	s := serve(t, Options{})
 	for operation := range operations {
 		a := s.do("POST", at(sonnet, operation), []byte(`{}`), nil)
-		kind, rest, _ := strings.Cut(a.header.Get("X-Amzn-Errortype"), ":")
-		if v := decoded(t, a.body); a.status != 400 || kind != "ValidationException" || rest == "" || len(v) != 1 || v["message"] == "" {
-			t.Errorf("%s: %d %v %s", operation, a.status, a.header, a.body)
+		kind, rest, _ := strings.Cut(a.Header.Get("X-Amzn-Errortype"), ":")
+		if v := decoded(t, a.Body); a.Status != 400 || kind != "ValidationException" || rest == "" || len(v) != 1 || v["message"] == "" {
+			t.Errorf("%s: %d %v %s", operation, a.Status, a.Header, a.Body)
 		}
-		if a.header.Get("X-Amzn-Requestid") == "" {
+		if a.Header.Get("X-Amzn-Requestid") == "" {
 			t.Errorf("%s has no request id", operation)
 		}
 	}
-	if a := s.do("GET", "/model", nil, nil); a.status != 404 || !strings.HasPrefix(a.header.Get("X-Amzn-Errortype"), "UnknownOperationException") {
-		t.Errorf("%d %v", a.status, a.header)
+	if a := s.do("GET", "/model", nil, nil); a.Status != 404 || !strings.HasPrefix(a.Header.Get("X-Amzn-Errortype"), "UnknownOperationException") {
+		t.Errorf("%d %v", a.Status, a.Header)
 	}
 	var lines []map[string]any
-	if err := json.Unmarshal(s.do("GET", "/sim/requests", nil, nil).body, &lines); err != nil || len(lines) != len(operations)+1 {
+	if err := json.Unmarshal(s.do("GET", "/sim/requests", nil, nil).Body, &lines); err != nil || len(lines) != len(operations)+1 {
 		t.Errorf("%d lines (%v)", len(lines), err)
 	}
-	if a := s.do("POST", "/sim/reset", nil, nil); a.status != 204 || len(s.sim.Requests()) != 0 {
-		t.Errorf("%d after a reset", a.status)
+	if a := s.do("POST", "/sim/reset", nil, nil); a.Status != 204 || len(s.sim.Requests()) != 0 {
+		t.Errorf("%d after a reset", a.Status)
 	}
 }
 

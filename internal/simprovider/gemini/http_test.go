@@ -1,11 +1,7 @@
 package gemini
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
-	"io"
-	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
@@ -14,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tidemark-dev/tidemark/internal/simprovider/simkit"
+	"github.com/tidemark-dev/tidemark/internal/simprovider/simtest"
 )
 
 // server is a simulator behind a real connection.
@@ -31,31 +28,9 @@ func serve(t *testing.T, opts Options) *server {
 	return &server{t, s, web.URL}
 }
 
-// answered is what came back over the connection.
-type answered struct {
-	status int
-	header http.Header
-	body   []byte
-}
-
-func (s *server) do(method, path string, body []byte, header map[string]string) answered {
+func (s *server) do(method, path string, body []byte, header map[string]string) simtest.Answer {
 	s.t.Helper()
-	req, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, bytes.NewReader(body))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	for name, value := range header {
-		req.Header.Set(name, value)
-	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	b, err := io.ReadAll(res.Body)
-	if err = errors.Join(err, res.Body.Close()); err != nil {
-		s.t.Fatal(err)
-	}
-	return answered{res.StatusCode, res.Header, b}
+	return simtest.Do(s.t, method, s.url+path, body, header)
 }
 
 // wire is an answer or a chunk as a client reads it.
@@ -117,20 +92,20 @@ func TestStreamsEqualJSON(t *testing.T) {
 			steer := map[string]string{simkit.HeaderReply: script, simkit.HeaderPieces: "7"}
 			s.do("POST", path(modern, methodGenerate), body, nil) // so that there is something to read
 			plain := s.do("POST", path(modern, methodGenerate), body, steer)
-			want := decode[wire](t, plain.body)
+			want := decode[wire](t, plain.Body)
 			events := s.do("POST", path(modern, methodStream)+"?alt=sse", body, steer)
-			if got := events.header.Get("Content-Type"); got != "text/event-stream" {
+			if got := events.Header.Get("Content-Type"); got != "text/event-stream" {
 				t.Errorf("content type %s", got)
 			}
 			var chunks []wire
-			for event := range strings.SplitSeq(strings.TrimSuffix(string(events.body), "\r\n\r\n"), "\r\n\r\n") {
+			for event := range strings.SplitSeq(strings.TrimSuffix(string(events.Body), "\r\n\r\n"), "\r\n\r\n") {
 				data, ok := strings.CutPrefix(event, "data: ")
 				if !ok {
 					t.Fatalf("event %q", event)
 				}
 				chunks = append(chunks, decode[wire](t, []byte(data)))
 			}
-			array := decode[[]wire](t, s.do("POST", path(modern, methodStream), body, steer).body)
+			array := decode[[]wire](t, s.do("POST", path(modern, methodStream), body, steer).Body)
 			for _, list := range [][]wire{chunks, array} {
 				got := joined(t, list)
 				got.ResponseID = want.ResponseID
@@ -158,7 +133,7 @@ func TestStreamsEqualJSON(t *testing.T) {
 func TestStreamedAnswerComesBack(t *testing.T) {
 	s := serve(t, Options{})
 	for _, script := range []string{richReply, `[{"text":"Réading the file and then some more of it."}]`} {
-		array := decode[[]wire](t, s.do("POST", at(modern, methodStream), conv("", hi), map[string]string{simkit.HeaderReply: script}).body)
+		array := decode[[]wire](t, s.do("POST", at(modern, methodStream), conv("", hi), map[string]string{simkit.HeaderReply: script}).Body)
 		var single []string
 		for _, c := range array {
 			for _, p := range c.Candidates[0].Content.Parts {
@@ -183,7 +158,7 @@ func TestCountTokens(t *testing.T) {
 	body := conv("", says("user", sized("a", 5000)))
 	nested := []byte(`{"generateContentRequest":{"model":"models/x",` + string(body[1:]) + `}`)
 	for path, b := range map[string][]byte{at(modern, methodCount): body, vertex(modern, methodCount): body, at(plain, methodCount): nested} {
-		got := decode[map[string]any](t, s.do("POST", path, b, nil).body)
+		got := decode[map[string]any](t, s.do("POST", path, b, nil).Body)
 		if got["totalTokens"] != 5000.0 {
 			t.Errorf("%s: %v", path, got)
 		}
@@ -207,24 +182,24 @@ func TestErrorsInTheirForm(t *testing.T) {
 	var list []failure
 	for _, path := range []string{at(plain, methodGenerate), at(plain, methodStream) + "?alt=sse", at(plain, methodCount)} {
 		a := s.do("POST", path, conv(`"stream":true,`, hi), nil)
-		if list = append(list, decode[failure](t, a.body)); a.status != 400 {
-			t.Errorf("%s: %d", path, a.status)
+		if list = append(list, decode[failure](t, a.Body)); a.Status != 400 {
+			t.Errorf("%s: %d", path, a.Status)
 		}
 	}
-	list = append(list, decode[[]failure](t, s.do("POST", at(plain, methodStream), conv(`"stream":true,`, hi), nil).body)...)
+	list = append(list, decode[[]failure](t, s.do("POST", at(plain, methodStream), conv(`"stream":true,`, hi), nil).Body)...)
 	for _, f := range list {
 		if f.Error.Code != 400 || f.Error.Status != "INVALID_ARGUMENT" || f.Error.Message == "" || len(f.Error.Details) != 1 {
 			t.Errorf("%+v", f)
 		}
 	}
-	if a := s.do("GET", "/v1beta/models", nil, nil); a.status != 404 || decode[failure](t, a.body).Error.Status != "NOT_FOUND" {
-		t.Errorf("%d %s", a.status, a.body)
+	if a := s.do("GET", "/v1beta/models", nil, nil); a.Status != 404 || decode[failure](t, a.Body).Error.Status != "NOT_FOUND" {
+		t.Errorf("%d %s", a.Status, a.Body)
 	}
-	if lines := decode[[]map[string]any](t, s.do("GET", "/sim/requests?body=1", nil, nil).body); len(lines) != 5 || lines[0]["body"] == nil {
+	if lines := decode[[]map[string]any](t, s.do("GET", "/sim/requests?body=1", nil, nil).Body); len(lines) != 5 || lines[0]["body"] == nil {
 		t.Errorf("%d lines", len(lines))
 	}
-	if a := s.do("POST", "/sim/reset", nil, nil); a.status != 204 || len(s.sim.Requests()) != 0 {
-		t.Errorf("%d after a reset", a.status)
+	if a := s.do("POST", "/sim/reset", nil, nil); a.Status != 204 || len(s.sim.Requests()) != 0 {
+		t.Errorf("%d after a reset", a.Status)
 	}
 }
 

@@ -3,7 +3,6 @@ package openai
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"io"
 	"maps"
 	"net/http"
@@ -18,6 +17,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/tidemark-dev/tidemark/internal/simprovider/simkit"
+	"github.com/tidemark-dev/tidemark/internal/simprovider/simtest"
 )
 
 // server is a simulator behind a real connection.
@@ -35,31 +35,9 @@ func serve(t *testing.T, opts Options) *server {
 	return &server{t, s, web.URL}
 }
 
-// answered is what came back over the connection.
-type answered struct {
-	status int
-	header http.Header
-	body   []byte
-}
-
-func (s *server) do(method, path string, body []byte, header map[string]string) answered {
+func (s *server) do(method, path string, body []byte, header map[string]string) simtest.Answer {
 	s.t.Helper()
-	req, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, bytes.NewReader(body))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	for name, value := range header {
-		req.Header.Set(name, value)
-	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	b, err := io.ReadAll(res.Body)
-	if err = errors.Join(err, res.Body.Close()); err != nil {
-		s.t.Fatal(err)
-	}
-	return answered{res.StatusCode, res.Header, b}
+	return simtest.Do(s.t, method, s.url+path, body, header)
 }
 
 func decoded(t *testing.T, raw []byte) map[string]any {
@@ -161,10 +139,10 @@ func TestResponseStreamEqualsJSON(t *testing.T) {
 		body := func(more string) []byte { return conv(modern, sealed+more, says("user", input("a", 1500))) }
 		whole := serve(t, Options{}).do("POST", pathResponses, body(""), header)
 		res := serve(t, Options{}).do("POST", pathResponses, body(`"stream":true,`), header)
-		if got := res.header.Get("Content-Type"); !strings.HasPrefix(got, "text/event-stream") || res.status != 200 {
-			t.Fatalf("%d %s %s", res.status, got, res.body)
+		if got := res.Header.Get("Content-Type"); !strings.HasPrefix(got, "text/event-stream") || res.Status != 200 {
+			t.Fatalf("%d %s %s", res.Status, got, res.Body)
 		}
-		list, want := events(t, res.body), decoded(t, whole.body)
+		list, want := events(t, res.Body), decoded(t, whole.Body)
 		items, last := gather(t, list), list[len(list)-1]
 		if list[0].name != "response.created" || last.name != "response.completed" {
 			t.Errorf("from %s to %s", list[0].name, last.name)
@@ -190,8 +168,8 @@ func TestChatStreamEqualsJSON(t *testing.T) {
 			if tally {
 				members += `"stream_options":{"include_usage":true},`
 			}
-			whole := decoded(t, serve(t, Options{}).do("POST", pathChat, talk(plain, "", hi), header).body)
-			list := events(t, serve(t, Options{}).do("POST", pathChat, talk(plain, members, hi), header).body)
+			whole := decoded(t, serve(t, Options{}).do("POST", pathChat, talk(plain, "", hi), header).Body)
+			list := events(t, serve(t, Options{}).do("POST", pathChat, talk(plain, members, hi), header).Body)
 			if list[len(list)-1].data != nil {
 				t.Errorf("the stream ends with %v", list[len(list)-1].data)
 			}
@@ -256,14 +234,14 @@ func joinCall(message, delta map[string]any) {
 func TestCompressed(t *testing.T) {
 	for _, body := range [][]byte{conv(plain, "", hi), conv(plain, `"stream":true,`, hi), []byte(`{}`)} {
 		header := map[string]string{"x-sim-reply": richItems, "x-sim-now": start.Format(time.RFC3339Nano), "Accept-Encoding": "identity"}
-		want := serve(t, Options{}).do("POST", pathResponses, body, header).body
+		want := serve(t, Options{}).do("POST", pathResponses, body, header).Body
 		header["Accept-Encoding"], header["x-sim-pieces"] = "zstd", "5"
 		res := serve(t, Options{}).do("POST", pathResponses, body, header)
-		z, err := zstd.NewReader(bytes.NewReader(res.body))
+		z, err := zstd.NewReader(bytes.NewReader(res.Body))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := io.ReadAll(z); err != nil || !bytes.Equal(got, want) || res.header.Get("Content-Encoding") != "zstd" {
+		if got, err := io.ReadAll(z); err != nil || !bytes.Equal(got, want) || res.Header.Get("Content-Encoding") != "zstd" {
 			t.Errorf("%v %.200s", err, got)
 		}
 		z.Close()
@@ -273,15 +251,15 @@ func TestCompressed(t *testing.T) {
 // TestTooLongInAStream: a client that streams Responses learns in the stream that its prompt is too long.
 func TestTooLongInAStream(t *testing.T) {
 	s := serve(t, Options{})
-	list := events(t, s.do("POST", pathResponses, conv(plain, `"stream":true,`, says("user", input("a", 272_001))), nil).body)
+	list := events(t, s.do("POST", pathResponses, conv(plain, `"stream":true,`, says("user", input("a", 272_001))), nil).Body)
 	last := list[len(list)-1]
 	failed, _ := last.data["response"].(map[string]any)
 	if last.name != "response.failed" || failed["error"].(map[string]any)["code"] != "context_length_exceeded" {
 		t.Errorf("%v", last)
 	}
 	res := s.do("POST", pathResponses, conv(plain, "", says("user", input("a", 272_001))), nil)
-	if e := decoded(t, res.body)["error"].(map[string]any); res.status != 400 || e["code"] != "context_length_exceeded" || e["param"] != "input" {
-		t.Errorf("%d %s", res.status, res.body)
+	if e := decoded(t, res.Body)["error"].(map[string]any); res.Status != 400 || e["code"] != "context_length_exceeded" || e["param"] != "input" {
+		t.Errorf("%d %s", res.Status, res.Body)
 	}
 }
 
@@ -308,8 +286,8 @@ func TestScripted(t *testing.T) {
 		{pathResponses, conv(plain, "", hi), map[string]string{"x-sim-reply": `[{"type":"message","content":"me"}]`}, `"text":"me"`},
 		{pathCompact, conv(plain, "", hi), nil, `"type":"compaction"`},
 	} {
-		if res := s.do("POST", c.path, c.body, c.header); res.status != 200 || !strings.Contains(string(res.body), c.want) {
-			t.Errorf("%d %s, want %s", res.status, res.body, c.want)
+		if res := s.do("POST", c.path, c.body, c.header); res.Status != 200 || !strings.Contains(string(res.Body), c.want) {
+			t.Errorf("%d %s, want %s", res.Status, res.Body, c.want)
 		}
 	}
 	if asked != 3 {
@@ -339,8 +317,8 @@ func TestSteering(t *testing.T) {
 	} {
 		s := serve(t, Options{Now: func() time.Time { return start }})
 		res := s.do("POST", pathResponses, body, c.header)
-		if res.status != c.status || !strings.Contains(string(res.body), c.want) {
-			t.Errorf("%v: %d %s", c.header, res.status, res.body)
+		if res.Status != c.status || !strings.Contains(string(res.Body), c.want) {
+			t.Errorf("%v: %d %s", c.header, res.Status, res.Body)
 		}
 		if n := s.sim.Cached(pathResponses, body, start); n != 0 {
 			t.Errorf("%v: %d cached", c.header, n)
@@ -352,25 +330,25 @@ func TestSteering(t *testing.T) {
 func TestPaths(t *testing.T) {
 	s := serve(t, Options{})
 	now := map[string]string{"x-sim-now": start.Format(time.RFC3339Nano)}
-	if list := decoded(t, s.do("GET", "/v1/models", nil, nil).body)["data"].([]any); len(list) != len(catalogue) {
+	if list := decoded(t, s.do("GET", "/v1/models", nil, nil).Body)["data"].([]any); len(list) != len(catalogue) {
 		t.Errorf("%d models", len(list))
 	}
-	conversation := decoded(t, s.do("POST", "/v1/conversations", []byte(`{}`), now).body)["id"].(string)
+	conversation := decoded(t, s.do("POST", "/v1/conversations", []byte(`{}`), now).Body)["id"].(string)
 	long := says("user", input("a", 1500))
 	s.do("POST", "/openai/v1/responses", conv(modern, `"conversation":"`+conversation+`",`, long), now)
-	second := decoded(t, s.do("POST", "/responses", conv(modern, `"conversation":"`+conversation+`",`, hi), now).body)
+	second := decoded(t, s.do("POST", "/responses", conv(modern, `"conversation":"`+conversation+`",`, hi), now).Body)
 	if cached := second["usage"].(map[string]any)["input_tokens_details"].(map[string]any)["cached_tokens"]; cached != 1500.0 {
 		t.Errorf("%v cached", cached)
 	}
-	shortened := decoded(t, s.do("POST", pathCompact, conv(modern, "", long), now).body)
+	shortened := decoded(t, s.do("POST", pathCompact, conv(modern, "", long), now).Body)
 	if shortened["object"] != "response.compaction" || len(shortened["output"].([]any)) != 2 {
 		t.Errorf("%v", shortened)
 	}
-	if res := s.do("GET", "/v1/files", nil, now); res.status != 404 || !strings.Contains(string(res.body), "Invalid URL (GET /v1/files)") {
-		t.Errorf("%d %s", res.status, res.body)
+	if res := s.do("GET", "/v1/files", nil, now); res.Status != 404 || !strings.Contains(string(res.Body), "Invalid URL (GET /v1/files)") {
+		t.Errorf("%d %s", res.Status, res.Body)
 	}
 	var log []map[string]any
-	if err := json.Unmarshal(s.do("GET", "/sim/requests?body=1", nil, nil).body, &log); err != nil || len(log) != 4 {
+	if err := json.Unmarshal(s.do("GET", "/sim/requests?body=1", nil, nil).Body, &log); err != nil || len(log) != 4 {
 		t.Fatalf("%v: %d requests", err, len(log))
 	}
 	for i, want := range []map[string]any{
@@ -388,8 +366,8 @@ func TestPaths(t *testing.T) {
 	if log[0]["body"] == nil || log[0]["live"] == nil {
 		t.Errorf("%v", log[0])
 	}
-	if res := s.do("POST", "/sim/reset", nil, nil); res.status != 204 || len(s.sim.Requests()) != 0 {
-		t.Errorf("%d, %d requests", res.status, len(s.sim.Requests()))
+	if res := s.do("POST", "/sim/reset", nil, nil); res.Status != 204 || len(s.sim.Requests()) != 0 {
+		t.Errorf("%d, %d requests", res.Status, len(s.sim.Requests()))
 	}
 	if quiet := New(Options{NoLog: true}); quiet.Call(pathChat, nil, nil, start).Err == nil || len(quiet.Requests()) != 0 {
 		t.Error("a log that nobody wants")
@@ -404,8 +382,8 @@ func TestParallel(t *testing.T) {
 		wg.Go(func() {
 			for _, model := range []string{plain, modern} {
 				body := conv(model, `"stream":true,`, says("user", input("a", 1500)), says("user", input(strconv.Itoa(i), 20)))
-				if res := s.do("POST", pathResponses, body, map[string]string{"x-sim-delay": "1ms"}); res.status != http.StatusOK {
-					t.Errorf("%d %s", res.status, res.body)
+				if res := s.do("POST", pathResponses, body, map[string]string{"x-sim-delay": "1ms"}); res.Status != http.StatusOK {
+					t.Errorf("%d %s", res.Status, res.Body)
 				}
 				s.sim.Cached(pathResponses, body, start)
 				s.sim.Holds("a", start)
