@@ -226,6 +226,7 @@ func TestInvariant04_DecideOnce(t *testing.T) {
 }
 
 // contents is the raw content of every result whose call id stands once.
+// A lifetime that a lever raised inside of it is not what stands for it: TestInvariant10 is about that.
 func contents(body []byte) map[string]string {
 	ix, err := transcript.Parse(body, transcript.Anthropic)
 	if err != nil {
@@ -235,7 +236,7 @@ func contents(body []byte) map[string]string {
 	m := map[string]string{}
 	for i := range ix.Results {
 		if r := &ix.Results[i]; !r.Ambiguous {
-			m[strings.Clone(ix.CallID(r))] = string(r.Content.Of(body))
+			m[strings.Clone(ix.CallID(r))] = strings.ReplaceAll(string(r.Content.Of(body)), `,"ttl":"1h"`, "")
 		}
 	}
 	return m
@@ -393,9 +394,14 @@ func TestInvariant10_BreakpointLaw(t *testing.T) {
 
 // contains reports whether the client's body already had the marker on such a block.
 func contains(in []byte, b map[string]any) bool {
+	bare := func(b map[string]any) map[string]any { // its mark may have been raised since
+		b = maps.Clone(b)
+		delete(b, "cache_control")
+		return b
+	}
 	_, on := marks(mustParse(in))
 	for _, o := range on {
-		if reflect.DeepEqual(o, b) {
+		if reflect.DeepEqual(bare(o), bare(b)) {
 			return true
 		}
 	}
