@@ -20,11 +20,10 @@ func (p *Proposal) Replacement(ix *transcript.Index, id string) (Replacement, Ga
 	if r.Form != transcript.StringForm && r.Form != transcript.TextForm || r.Call < 0 {
 		return Replacement{}, NonTextBlocks
 	}
-	text := ix.ResultText(r)
 	tokens := ix.ResultTokens(p.Result)
 	marker := Marker(ix, p, tokens, id)
 	n := Replacement{Content: ix.Replacement(r, marker), Tokens: tokens, MarkerTokens: transcript.Est(marker)}
-	if n.Tokens-n.MarkerTokens < MinGain || len(marker) >= len(text) || len(n.Content) >= r.Content.Len() {
+	if n.Tokens-n.MarkerTokens < MinGain || !ix.Longer(r, len(marker)) || len(n.Content) >= r.Content.Len() {
 		return Replacement{}, MarkerNoGain
 	}
 	return n, ""

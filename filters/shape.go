@@ -18,13 +18,12 @@ const (
 	maxRecords = 32  // records whose fields are listed
 	maxShape   = 200 // bytes of field names
 	maxDepth   = 64  // of JSON
-	escapeLen  = 6   // bytes of the body for one of the text, at most
 )
 
 // shape says what the text of a result is like: records and fields of JSON; of another text that stands alone, how it
 // begins. It is empty for one that has nothing to show.
 func shape(ix *transcript.Index, r *transcript.Result, alone bool) string {
-	head := strings.TrimSpace(ix.ResultHead(r, maxPeek*utf8.UTFMax*escapeLen))
+	head := strings.TrimSpace(ix.ResultHead(r, maxPeek*utf8.UTFMax*transcript.MaxEscape))
 	if head != "" && (head[0] == '{' || head[0] == '[') {
 		if s := jsonShape(ix.ResultText(r)); s != "" {
 			return s

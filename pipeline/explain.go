@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/filters"
-	"github.com/tidemark-dev/tidemark/pipeline/transcript"
 )
 
 // Verdict is what became of one tool result in one request, for people. Outcome.Explain holds one for each result.
@@ -64,7 +63,7 @@ func (p *pass) explain() {
 func (p *pass) verdict(result int32) Verdict {
 	r := &p.ix.Results[result]
 	v := Verdict{
-		Call: strings.Clone(p.ix.CallID(r)), Msg: r.Msg, Turn: r.Turn, Tokens: transcript.Est(p.ix.ResultText(r)), Zone: p.zone(result),
+		Call: strings.Clone(p.ix.CallID(r)), Msg: r.Msg, Turn: r.Turn, Tokens: p.ix.ResultTokens(result), Zone: p.zone(result),
 		Gates: p.kept[result], Sum: p.sums[result],
 	}
 	_, v.Held = p.held[result]

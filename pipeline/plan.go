@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/tidemark-dev/tidemark/filters"
-	"github.com/tidemark-dev/tidemark/pipeline/transcript"
 	"github.com/tidemark-dev/tidemark/state"
 )
 
@@ -259,7 +258,7 @@ func (p *pass) hold(w *wish) filters.Gate {
 	p.heldNow = append(p.heldNow, h.Ref)
 	p.o.New = append(p.o.New, DecisionMade{
 		Filter: w.filter, Verdict: w.Verdict, Tool: strings.Clone(p.toolName(w.Result)), Call: h.Ref.Call, Msg: r.Msg, Hold: true,
-		Tokens: transcript.Est(p.ix.ResultText(r)),
+		Tokens: p.ix.ResultTokens(w.Result),
 	})
 	p.must = true
 	return ""

@@ -10,11 +10,10 @@ import (
 // concordance knows of a whole conversation where every identifier that a result introduced stands. Its rule is that of the
 // filter coref, kept in the plainest way: it is what the filter's verdicts are held against.
 type concordance struct {
-	ix     *transcript.Index
-	marks  map[string]*mark
-	news   [][]*mark        // by result: identifiers that stood nowhere before it, nor beside it in its turn
-	calls  map[string]int32 // result by call
-	tokens []int            // by result: Est of its text, -1 until it is asked for
+	ix    *transcript.Index
+	marks map[string]*mark
+	news  [][]*mark        // by result: identifiers that stood nowhere before it, nor beside it in its turn
+	calls map[string]int32 // result by call
 }
 
 // mark is one identifier.
@@ -40,7 +39,6 @@ func newConcordance(body []byte, format transcript.Format) (*concordance, error)
 	}
 	l := &concordance{
 		ix: ix, marks: map[string]*mark{}, news: make([][]*mark, len(ix.Results)), calls: map[string]int32{},
-		tokens: slices.Repeat([]int{none}, len(ix.Results)),
 	}
 	for i := range ix.Results {
 		l.calls[ix.CallID(&ix.Results[i])] = int32(i)
@@ -99,12 +97,7 @@ func (l *concordance) enter(id string, p place) {
 func (l *concordance) turn(p place) int32 { return l.ix.Messages[p.msg].Turn }
 
 // size is Est of a result's text.
-func (l *concordance) size(result int32) int {
-	if l.tokens[result] == none {
-		l.tokens[result] = transcript.Est(l.ix.ResultText(&l.ix.Results[result]))
-	}
-	return l.tokens[result]
-}
+func (l *concordance) size(result int32) int { return l.ix.ResultTokens(result) }
 
 // cutAt is the moment before message msg, when so many results had been answered by the model.
 type cutAt struct{ msg, results int32 }

@@ -348,11 +348,7 @@ var cutInside = []notice{
 const count = `\d[\d.,’'\x{a0}\x{202f} ]*`
 
 // cutHints are words of which every notice of cutInside holds one.
-var cutHints = []string{"truncated", "omitted", "elided_chars", "Showing only"}
-
-func hinted(text string) bool {
-	return slices.ContainsFunc(cutHints, func(h string) bool { return strings.Contains(text, h) })
-}
+var cutHints = newHints("truncated", "omitted", "elided_chars", "Showing only")
 
 // Bounds of what is looked at around a hint, and of the hints of one kind.
 const (
@@ -362,7 +358,7 @@ const (
 
 // noticeIn is the first notice inside a text, empty without one. Of a text that is full of hints the beginning is looked at.
 func noticeIn(text string) string {
-	for _, h := range cutHints {
+	for _, h := range cutHints.words {
 		at := 0
 		for range maxHints {
 			i := strings.Index(text[at:], h)

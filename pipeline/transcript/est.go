@@ -1,5 +1,10 @@
 package transcript
 
+import (
+	"strings"
+	"unicode/utf8"
+)
+
 // EstVersion names the estimate. Gates and markers depend on it, so a change of any weight is a new version.
 const EstVersion = 1
 
@@ -72,12 +77,16 @@ var classes = func() (t [256]uint8) {
 // longest is how long a run is counted: what it is made of weighs the same from there on.
 var longest = [kinds]int{classPunct: 1, classLower: 6, classUpper: 6, classDigit: 3, classSpace: 3, classSign: 3}
 
-// A run is numbered by its kind and its length. Both sides of the table are powers of two, so that an index is cheap.
+// A run is numbered by its kind and its length. Sides of tables are powers of two, so that an index is cheap.
 const (
-	maxRun  = 8
-	rows    = 64
+	rows    = 32
 	columns = 16
 )
+
+// firstRun is the number of the shortest run of a kind: one byte, and none for punctuation, which is what a text begins with.
+var firstRun = [kinds]int{classPunct: 0, classLower: 1, classUpper: 7, classDigit: 13, classSpace: 16, classSign: 19}
+
+func runOf(kind, n int) int { return firstRun[kind] + max(0, n-1) }
 
 // weigh returns what a byte of a class weighs after a run of n bytes of a kind, and the run that it leaves.
 func weigh(kind, n, class int) (weight, nextKind, nextN int) {
@@ -133,30 +142,77 @@ func weigh(kind, n, class int) (weight, nextKind, nextN int) {
 	return weight, class, n
 }
 
-// estStep is weigh as a table: by run, then by class.
+// estStep is what bytes weigh behind a run, and the run that they leave.
 type estStep struct{ weight, next uint16 }
 
+// estSteps is weigh as a table: by run, then by class.
 var estSteps = func() (t [rows][columns]estStep) {
 	for kind := range kinds {
-		for n := range longest[kind] + 1 {
+		for n := 1; n <= longest[kind]; n++ {
 			for class := range allClasses {
 				weight, nextKind, nextN := weigh(kind, n, class)
-				t[kind*maxRun+n][class] = estStep{uint16(weight), uint16(nextKind*maxRun + nextN)}
+				t[runOf(kind, n)][class] = estStep{uint16(weight), uint16(runOf(nextKind, nextN))}
 			}
 		}
 	}
 	return t
 }()
 
+// estPairs is the same for two bytes: each step waits for the one before, so half as many take half the time.
+var estPairs = func() (t [rows][columns * columns]estStep) {
+	for run := range t {
+		for pair := range t[run] {
+			one := estSteps[run][pair/columns]
+			two := estSteps[one.next][pair%columns]
+			t[run][pair] = estStep{one.weight + two.weight, two.next}
+		}
+	}
+	return t
+}()
+
+// estimate is Est of a text that comes in pieces.
+type estimate struct {
+	sum int
+	run uint16
+}
+
+func (e *estimate) add(text string) {
+	sum, run := e.sum, e.run
+	for ; len(text) >= 2; text = text[2:] {
+		step := estPairs[run%rows][classes[text[0]]%columns*columns+classes[text[1]]%columns]
+		sum, run = sum+int(step.weight), step.next
+	}
+	if text != "" {
+		step := estSteps[run%rows][classes[text[0]]%columns]
+		sum, run = sum+int(step.weight), step.next
+	}
+	e.sum, e.run = sum, run
+}
+
+// addRaw adds the text inside a valid string literal.
+func (e *estimate) addRaw(raw string) {
+	for {
+		i := strings.IndexByte(raw, '\\')
+		if i < 0 {
+			e.add(raw)
+			return
+		}
+		e.add(raw[:i])
+		var char [utf8.UTFMax]byte
+		text, rest := unescape(char[:0], raw[i:])
+		e.add(view(text))
+		raw = rest
+	}
+}
+
+func (e *estimate) tokens() int { return (e.sum + 999) / 1000 }
+
 // Est estimates the number of tokens of a text. It is a fixed function of the text's byte classes: the same on every
 // machine and in every version that has the same EstVersion.
 func Est(text string) int {
-	sum, run := 0, uint16(classPunct*maxRun)
-	for i := range len(text) {
-		step := estSteps[run%rows][classes[text[i]]%columns]
-		sum, run = sum+int(step.weight), step.next
-	}
-	return (sum + 999) / 1000
+	var e estimate
+	e.add(text)
+	return e.tokens()
 }
 
 // Round2 rounds to two significant digits, as markers show it.

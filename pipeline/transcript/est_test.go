@@ -73,6 +73,28 @@ func TestEstBounds(t *testing.T) {
 	})
 }
 
+// The tables give what weigh gives byte by byte, however a text is cut in pieces.
+func TestEstTables(t *testing.T) {
+	text := rapid.OneOf(rapid.String(), rapid.StringOf(rapid.RuneFrom([]rune("abcXYZ019 \t\r\n.,{é漢ก→🙂"))),
+		rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }))
+	rapid.Check(t, func(t *rapid.T) {
+		pieces := rapid.SliceOf(text).Draw(t, "pieces")
+		var e estimate
+		sum, kind, n := 0, classPunct, 0
+		for _, p := range pieces {
+			e.add(p)
+			for i := range len(p) {
+				var w int
+				w, kind, n = weigh(kind, n, int(classes[p[i]]))
+				sum += w
+			}
+		}
+		if e.sum != sum || Est(strings.Join(pieces, "")) != e.tokens() {
+			t.Fatalf("%d and %d, not %d thousandths for %q", e.sum, Est(strings.Join(pieces, "")), sum, pieces)
+		}
+	})
+}
+
 func TestRound2(t *testing.T) {
 	for n, want := range map[int]int{
 		0: 0, 7: 7, 99: 99, 100: 100, 104: 100, 105: 110, 994: 990, 995: 1000, 999: 1000, 1000: 1000, 1049: 1000, 1050: 1100, 12_345: 12_000,

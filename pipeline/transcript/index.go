@@ -244,6 +244,7 @@ type Index struct {
 	facts   []CallFacts
 	texts   map[int32]string // by result: those that were asked for
 	tokens  []int32          // by result: Est of its text, -1 before it was asked for
+	heads   []string         // by result: how its text begins, empty before it was asked for
 	ids     map[string]int32 // calls by id, while they are joined
 	dup     map[string]struct{}
 	pairs   pairing

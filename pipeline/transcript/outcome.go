@@ -153,7 +153,7 @@ func isStub(head string) bool {
 // the part that the call asked for: it takes the place of nothing, while what asked for the same and got all of it takes its.
 func (ix *Index) IsCut(r *Result) bool {
 	a := answer{head: ix.head(r), tail: ix.tail(r, tailBytes), whole: func() string {
-		if raw := view(r.Content.Of(ix.Body)); !hinted(raw) && !strings.Contains(raw, `\u00`) { // else a letter may be escaped
+		if raw := view(r.Content.Of(ix.Body)); !cutHints.in(raw) && !strings.Contains(raw, `\u00`) { // else a letter may be escaped
 			return ""
 		}
 		return ix.ResultText(r)
@@ -177,7 +177,17 @@ func (a *answer) cut(limited bool) string {
 }
 
 // head is the beginning of a result's text, without white space before it.
-func (ix *Index) head(r *Result) string { return strings.TrimLeft(ix.ResultHead(r, headBytes), space) }
+// It is worked out once.
+func (ix *Index) head(r *Result) string {
+	if len(ix.heads) != len(ix.Results) {
+		ix.heads = make([]string, len(ix.Results))
+	}
+	h := &ix.heads[ix.Blocks[r.Block].Result]
+	if *h == "" {
+		*h = strings.TrimLeft(ix.ResultHead(r, headBytes), space)
+	}
+	return *h
+}
 
 // tail is the end of a result's text, of its last block if there are several: what the last n bytes stand for in the body,
 // without white space behind it.

@@ -143,9 +143,27 @@ func (ix *Index) ResultTokens(result int32) int {
 		ix.tokens = append(ix.tokens, -1)
 	}
 	if ix.tokens[result] < 0 {
-		ix.tokens[result] = int32(Est(ix.ResultText(&ix.Results[result])))
+		ix.tokens[result] = int32(ix.estResult(&ix.Results[result]))
 	}
 	return int(ix.tokens[result])
+}
+
+// estResult is Est of ResultText. The text is not copied to find it.
+func (ix *Index) estResult(r *Result) int {
+	var e estimate
+	switch r.Form {
+	case NoContent, StrangeForm:
+	case StringForm:
+		e.addRaw(view(ix.Body[r.Content.Lo+1 : r.Content.Hi-1]))
+	case TextForm, MixedForm:
+		for i, p := range ix.Texts[r.Texts.Lo:r.Texts.Hi] {
+			if i > 0 {
+				e.add("\n")
+			}
+			e.addRaw(view(ix.Body[p.Lo+1 : p.Hi-1]))
+		}
+	}
+	return e.tokens()
 }
 
 // bytesPerToken is more than a token of ordinary text has, escapes included.
@@ -156,16 +174,24 @@ func (ix *Index) Reaches(r *Result, n int) bool {
 	if ix.ResultSize(r) < n { // no token is under a byte
 		return false
 	}
-	if r.Form == StringForm {
-		raw := view(ix.Body[r.Content.Lo+1 : r.Content.Hi-1])
+	if first, ok := ix.textAt(r, false); ok {
+		raw := view(ix.Body[first.Lo+1 : first.Hi-1])
 		for _, bytes := range [...]int{n * bytesPerToken / 2, n * bytesPerToken} { // half of it is mostly enough
 			if len(raw) > bytes && Est(opening(raw, bytes)) >= n {
 				return true
 			}
 		}
 	}
-	return Est(ix.ResultText(r)) >= n
+	return ix.ResultTokens(ix.Blocks[r.Block].Result) >= n
 }
+
+// Longer reports whether ResultText has more than n bytes. No text is copied to find it, but where its size is close.
+func (ix *Index) Longer(r *Result, n int) bool {
+	return ix.ResultSize(r)-1 > n*MaxEscape || len(ix.ResultText(r)) > n
+}
+
+// MaxEscape is how many bytes of a literal stand for one byte of text at most: \u and four digits.
+const MaxEscape = 6
 
 // ResultSize is the length of ResultText in bytes of UTF-8, at most; no text is copied to find it.
 func (ix *Index) ResultSize(r *Result) int {

@@ -44,6 +44,10 @@ func checkUnquote(t rapid.TB, raw string) {
 	if validText(got) != want || utf8.ValidString(raw) && got != want {
 		t.Fatalf("unquote(%q) = %q, encoding/json says %q", raw, got, want)
 	}
+	var e estimate
+	if e.addRaw(raw); e.tokens() != Est(got) {
+		t.Fatalf("%d tokens for the literal %q, %d for its text", e.tokens(), raw, Est(got))
+	}
 	for n := range len(raw) + 1 {
 		head := opening(raw, n)
 		if !strings.HasPrefix(got, strings.TrimSuffix(head, "\ufffd")) { // a pair of surrogates may be cut in two
@@ -110,6 +114,8 @@ func TestResultText(t *testing.T) {
 		form          Form
 	}{
 		{`"a\n\u0062"`, "a\nb", StringForm},
+		{`"\u0061\u0062\u0063\u0064"`, "abcd", StringForm},
+		{`[{"type":"text","text":"\u0061\u0062"},{"type":"text","text":"\u0063"}]`, "ab\nc", TextForm},
 		{`""`, "", NoContent},
 		{`null`, "", NoContent},
 		{`[]`, "", NoContent},
@@ -131,6 +137,14 @@ func TestResultText(t *testing.T) {
 		}
 		if n := ix.ResultSize(r); n < len(c.text) {
 			t.Errorf("%s: size %d is less than its text", c.content, n)
+		}
+		if n := ix.ResultTokens(0); n != Est(c.text) || n > 0 && !ix.Reaches(r, n) || ix.Reaches(r, n+1) {
+			t.Errorf("%s: %d tokens, its text %d", c.content, n, Est(c.text))
+		}
+		for n := range len(c.text) + 2 {
+			if ix.Longer(r, n) != (len(c.text) > n) {
+				t.Errorf("%s: longer than %d is %v", c.content, n, ix.Longer(r, n))
+			}
 		}
 		ix.Release()
 	}
