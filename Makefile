@@ -41,7 +41,7 @@ clients: envoy ## real clients from npm through a real Envoy; fails where one ca
 	ENVOY_BIN="$$(scripts/find-envoy.sh)" TIDEMARK_REQUIRE_ENVOY=1 TIDEMARK_REQUIRE_CLIENTS=1 $(GO) test -count=1 -v ./envoy/clients
 
 .PHONY: fuzz
-fuzz: ## every fuzz target for FUZZTIME
+fuzz: ## every fuzz target for FUZZTIME: a time, or a number of runs as in 3000x
 	@grep -rlE '^func Fuzz' --include='*_test.go' . | while read -r file; do \
 	  for f in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]*).*/\1/p' "$$file"); do \
 	    echo "$$(dirname "$$file") $$f"; \
