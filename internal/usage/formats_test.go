@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
@@ -343,7 +345,7 @@ func TestElements(t *testing.T) {
 }
 
 // fuzz holds any body to this, in any format that comes in the media type: reading it ends, and it says the same in one piece and
-// byte by byte.
+// byte by byte. How much a decoder hands out before it meets damage depends on the pieces, so of a damaged body that is not said.
 func fuzz(f *testing.F, contentType string, seeds ...[]byte) {
 	f.Helper()
 	codings := []string{"", "gzip", "deflate", "br", "zstd"}
@@ -358,12 +360,13 @@ func fuzz(f *testing.F, contentType string, seeds ...[]byte) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, format, coding uint8, body []byte) {
-		p := For(transcript.Format(format%6), "openai.x", contentType, codings[int(coding)%len(codings)])
+		encoded := codings[int(coding)%len(codings)]
+		p := For(transcript.Format(format%6), "openai.x", contentType, encoded)
 		if p == nil {
 			return
 		}
 		all := p.Read(bytes.NewReader(body))
-		if d := cmp.Diff(all, p.Read(&pieces{body, []int{1}, 0})); d != "" {
+		if d := cmp.Diff(all, p.Read(&pieces{body, []int{1}, 0})); d != "" && !damaged(encoded, body) {
 			t.Error(d)
 		}
 		for u := all.Usage; u != nil; u = u.Bill {
@@ -372,6 +375,15 @@ func fuzz(f *testing.F, contentType string, seeds ...[]byte) {
 			}
 		}
 	})
+}
+
+// damaged reports whether a decoder refuses a body, which is more than that it is cut off.
+func damaged(coding string, body []byte) bool {
+	r, err := decoders[coding](bytes.NewReader(body))
+	if err == nil {
+		_, err = io.Copy(io.Discard, r)
+	}
+	return err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 func FuzzDocument(f *testing.F) {
