@@ -188,7 +188,7 @@ func (d *duel) turn() step {
 	}
 	d.paid, d.spent = d.paid+before.units, d.spent+after.units
 	if o.Kind == pipeline.KindFork { // a provider goes by values, tidemark by bytes
-		d.own += float64(max(0, before.usage.Read-after.usage.Read))
+		d.own += min(max(0, after.units-before.units), 2*float64(max(0, before.usage.Read-after.usage.Read))) // written at up to double the price
 	}
 	shorter := before.usage.Prompt() - after.usage.Prompt()
 	if after.usage.Read+max(shorter, 0)+2048 < before.usage.Read && !d.holds && after.usage.Prompt() > 5120 && o.Move == nil && o.Kind == pipeline.KindContinue {

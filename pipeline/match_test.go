@@ -199,6 +199,16 @@ var otherKeys = []story{
 		s.wait(cold)
 		s.send(k.cut(9).system("Be brief.").say("Go on."), forks, "a1 b1")
 	}},
+	{"a prompt that the client makes too small to be cached inherits nothing", func(s *scene, k *talk) {
+		f := k.copy()
+		f.System = f.System[1:] // the long part
+		s.send(f, forks, "")
+		s.wait(cold)
+		g := k.say("Go on.").copy()
+		g.System = append(g.System[1:], gen.Text("Be brief."))
+		s.send(g, forks, "") // where it would be re-keyed
+		s.send(k, goesOn, "a1 b1 c1")
+	}},
 	{"other tools are another key", func(s *scene, k *talk) {
 		k.Tools = k.Tools[:1:1]
 		s.send(k.say("Go on."), forks, "a1 b1")

@@ -268,6 +268,9 @@ func (p *pass) branch(ctx context.Context) error {
 			return err
 		}
 	}
+	if p.m.kind == KindRekey && p.shrunk(p.m.branch) {
+		p.m.kind = KindFork
+	}
 	switch p.m.kind {
 	case KindNew, KindFork:
 		if !p.sess.room(p.r.Now) {
@@ -279,7 +282,7 @@ func (p *pass) branch(ctx context.Context) error {
 		p.b.Key = p.key
 	}
 	p.o.Kind = p.m.kind
-	if p.bound && p.m.kind != KindContinue && p.m.kind != KindRetry {
+	if p.bound && p.m.kind != KindContinue && p.m.kind != KindRetry || p.m.kind == KindFork && p.shrunk(p.b) {
 		p.b.InForce, p.b.Held, p.b.Cut = nil, nil, nil
 	}
 	if p.m.kind != KindRetry {
@@ -326,6 +329,12 @@ func (p *pass) misplaced() {
 		_, stands := p.layout.find(d.Ref, p.m.shared)
 		return !stands
 	})
+}
+
+// shrunk reports whether what is in force on a branch could make a prompt of the body that is too small to be cached, where nothing
+// cached is lost without it: the client has made a short conversation of a long one.
+func (p *pass) shrunk(b *state.Branch) bool {
+	return carries(b) && !slices.ContainsFunc(b.Entries, func(e cache.Entry) bool { return p.live(&e) }) && p.layout.replay(b, p.m.shared).size() < minLeft
 }
 
 // unbind takes what is in force off the working copy where a bound model did not see it.
