@@ -203,11 +203,14 @@ var otherKeys = []story{
 		f := k.copy()
 		f.System = f.System[1:] // the long part
 		s.send(f, forks, "")
+		s.send(k.say("Go on."), goesOn, "a1 b1")
+	}},
+	{"nor is its branch re-keyed", func(s *scene, k *talk) {
 		s.wait(cold)
-		g := k.say("Go on.").copy()
-		g.System = append(g.System[1:], gen.Text("Be brief."))
-		s.send(g, forks, "") // where it would be re-keyed
-		s.send(k, goesOn, "a1 b1 c1")
+		f := k.say("Go on.").copy()
+		f.System = f.System[1:]
+		s.send(f, forks, "")
+		s.send(k.say("And on."), goesOn, "a1 b1")
 	}},
 	{"other tools are another key", func(s *scene, k *talk) {
 		k.Tools = k.Tools[:1:1]
