@@ -27,9 +27,6 @@ func (p *pass) branch(ctx context.Context) error {
 			return err
 		}
 	}
-	if p.m.kind == KindRekey && p.shrunk(p.m.branch) {
-		p.m.kind = KindFork
-	}
 	switch p.m.kind {
 	case KindNew, KindFork:
 		if !p.sess.room(p.r.Now) {
@@ -41,7 +38,7 @@ func (p *pass) branch(ctx context.Context) error {
 		p.b.Key = p.key
 	}
 	p.o.Kind = p.m.kind
-	if p.bound && p.m.kind != KindContinue && p.m.kind != KindRetry || p.m.kind == KindFork && p.shrunk(p.b) {
+	if p.bound && p.m.kind != KindContinue && p.m.kind != KindRetry {
 		p.b.InForce, p.b.Held, p.b.Cut = nil, nil, nil
 	}
 	if p.m.kind != KindRetry {
@@ -90,10 +87,28 @@ func (p *pass) misplaced() {
 	})
 }
 
-// shrunk reports whether what is in force on a branch could make a prompt of the body that is too small to be cached, where nothing
-// cached is lost without it: the client has made a short conversation of a long one.
-func (p *pass) shrunk(b *state.Branch) bool {
-	return carries(b) && !slices.ContainsFunc(b.Entries, func(e cache.Entry) bool { return p.live(&e) }) && p.layout.replay(b, p.m.shared).size() < minLeft
+// shrink lets a branch that begins here inherit nothing, where what is in force could make a prompt that is too small to be cached and
+// nothing cached is lost without it: the client has taken away most of its system prompt or tools. A branch that would be re-keyed is
+// left as it is, and forked.
+func (p *pass) shrink(ctx context.Context) error {
+	if p.m.kind != KindFork && p.m.kind != KindRekey || p.m.branch.Key == p.key || !carries(p.b) || p.k > 0 || p.side != "" || p.out.size() >= minLeft {
+		return nil
+	}
+	if err := p.widen(ctx, true); err != nil || p.k > 0 {
+		return err
+	}
+	if p.m.kind == KindRekey {
+		if !p.sess.room(p.r.Now) {
+			return nil
+		}
+		p.m.kind, p.o.Kind = KindFork, KindFork
+		p.b = p.fork()
+		p.assume()
+	}
+	p.b.InForce, p.b.Held, p.b.Cut = nil, nil, nil
+	p.must, p.widened = false, false // other sessions are asked again, of another outbound
+	p.replay()
+	return nil
 }
 
 // unbind takes what is in force off the working copy where a bound model did not see it.

@@ -72,7 +72,11 @@ func newRide(t *rapid.T, c *pipeline.Config, f transcript.Format) *ride {
 	o := gen.Options{Model: plainModel, Dialects: true, Strange: rapid.Bool().Draw(t, "strange"), Wild: rapid.Bool().Draw(t, "wild"), Files: 3, ResultBytes: 8000}
 	w := &walker{t: t, m: gen.New(gentest.Source(t), o), c: c, store: keyed{memory.New()}, at: epoch}
 	w.restart()
-	w.lines = []*gen.Conversation{w.m.Conversation(rapid.IntRange(0, 9).Draw(t, "turns"))}
+	conv := w.m.Conversation(rapid.IntRange(0, 9).Draw(t, "turns"))
+	if rapid.IntRange(0, 3).Draw(t, "small") > 0 { // of a small prompt nothing may go
+		conv.System = append(conv.System, gen.Text(strings.Repeat("Work with care. ", 1700)))
+	}
+	w.lines = []*gen.Conversation{conv}
 	return &ride{w, f}
 }
 
@@ -163,6 +167,7 @@ func TestInvariantsInEveryFormat(t *testing.T) {
 					last[s.o.Branch] = s
 				}
 			})
+
 			if markers == 0 || moves == 0 {
 				t.Errorf("%d markers in %d moves: the walks prove nothing", markers, moves)
 			}

@@ -140,10 +140,10 @@ func (p *pass) run(ctx context.Context) error {
 	if p.b == nil { // side traffic that belongs to nothing known
 		return p.send(ctx)
 	}
-	p.out = p.layout.replay(p.b, p.m.shared)
-	p.before = p.out.ids
-	p.scale = p.out.weigh()
-	p.zones()
+	p.replay()
+	if err := p.shrink(ctx); err != nil && p.gate == "" {
+		return fall(filters.StoreUnavailable, err)
+	}
 	p.holds()
 	p.guard()
 	p.mark(StageReplay)
@@ -191,6 +191,14 @@ func (p *pass) send(ctx context.Context) error {
 	p.report()
 	p.mark(StageCommit)
 	return nil
+}
+
+// replay makes the outbound that the branch has without anything new, and finds what the provider may hold of it.
+func (p *pass) replay() {
+	p.out = p.layout.replay(p.b, p.m.shared)
+	p.before = p.out.ids
+	p.scale = p.out.weigh()
+	p.zones()
 }
 
 // anonymousLife is how long a session is remembered that nobody names: two of them may begin alike.
