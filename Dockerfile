@@ -22,7 +22,7 @@ COPY --from=build --chown=65532:65532 /out/state /var/lib/tidemark
 USER 65532:65532
 ENV TIDEMARK_STATE=/var/lib/tidemark
 VOLUME /var/lib/tidemark
-EXPOSE 9002 9003
+EXPOSE 9002
 HEALTHCHECK --interval=10s --timeout=2s --start-period=5s CMD ["/tidemark", "health"]
 ENTRYPOINT ["/tidemark"]
 CMD ["serve"]

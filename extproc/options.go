@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/tidemark-dev/tidemark/pipeline"
@@ -71,6 +72,8 @@ type Options struct {
 	DrainDelay   time.Duration    // between NOT_SERVING and the end of accepting; 0: DefaultDrainDelay
 	Now          func() time.Time // when a request arrives; nil: time.Now. Demos and tests play hours in seconds
 	DrainTimeout time.Duration    // for streams to end after that; 0: DefaultDrainTimeout
+	// Credentials are what the server shows to Envoy and asks of it; nil: streams come in plain text.
+	Credentials credentials.TransportCredentials
 }
 
 func (o Options) withDefaults() Options {

@@ -80,6 +80,7 @@ func (s *Server) Serve(ctx context.Context, lis net.Listener) error {
 
 func (s *Server) grpcOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
+		grpc.Creds(s.o.Credentials), // nil is plain text
 		grpc.MaxRecvMsgSize(max(s.o.MaxBody+envelope, minReceive)),
 		grpc.StaticStreamWindowSize(streamWindow),
 		grpc.StaticConnWindowSize(connWindow),

@@ -21,26 +21,22 @@ type Cut struct {
 
 // Stub is the text that stands for a span:
 //
-//	[tidemark <verb>: <n> exchanges with <n> tool results · <n> tokens left out of this transcript · id <24 hex>]
+//	[tidemark <verb>: <n> exchanges with <n> tool results · <n> tokens left out of this transcript · id <24 hex>] <how to get it back>
 //	<extra>
 //
 // Where a span grows, each part has its own line: earlier ones are never changed. gone says which messages go now.
-func (p *Proposal) Stub(ix *transcript.Index, gone []bool, tokens int, id string) string {
+func (p *Proposal) Stub(ix *transcript.Index, gone []bool, tokens int, back Back) string {
 	var b strings.Builder
-	b.WriteString("[tidemark " + p.Verb + ": " + spanned(ix, gone))
-	b.WriteString(" · " + strconv.Itoa(transcript.Round2(tokens)) + " tokens left out of this transcript")
-	if id != "" {
-		b.WriteString(" · id " + id)
-	}
-	b.WriteByte(']')
+	b.WriteString("[tidemark " + p.Verb + ": " + Spanned(ix, gone))
+	b.WriteString(leftOut(tokens, back) + back.how())
 	if p.Extra != "" {
 		b.WriteString("\n" + p.Extra)
 	}
 	return b.String()
 }
 
-// spanned counts the exchanges and results of a span.
-func spanned(ix *transcript.Index, gone []bool) string {
+// Spanned counts the exchanges and results of a span.
+func Spanned(ix *transcript.Index, gone []bool) string {
 	exchanges, results := 0, 0
 	for m := range ix.Messages {
 		if gone[m] && ix.Messages[m].Role == transcript.Assistant && (m == 0 || ix.Messages[m-1].Role != transcript.Assistant) {

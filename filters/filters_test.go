@@ -122,7 +122,7 @@ func TestMarker(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ix, p := proposal(t, c.call)
 			p.Hint = c.hint
-			if got := filters.Marker(ix, p, 1234, c.id); got != c.want {
+			if got := filters.Marker(ix, p, 1234, filters.Back{ID: c.id}); got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
 		})
@@ -173,7 +173,7 @@ func TestMarkerTellsTheShape(t *testing.T) {
 			if c.extra != "" {
 				want += "\n" + c.extra
 			}
-			if got := filters.Marker(ix, p, 1234, ""); got != want {
+			if got := filters.Marker(ix, p, 1234, filters.Back{}); got != want {
 				t.Errorf("got  %s\nwant %s", got, want)
 			}
 		})
@@ -201,7 +201,7 @@ func TestMarkerIsOneShortLine(t *testing.T) {
 			"file_path": rapid.String().Draw(rt, "path"), "offset": rapid.String().Draw(rt, "offset"), "limit": rapid.Int().Draw(rt, "limit"),
 		}
 		ix, p := proposal(t, filtertest.Call{Tool: rapid.String().Draw(rt, "tool"), Input: input})
-		got := filters.Marker(ix, p, rapid.IntRange(0, 1<<30).Draw(rt, "tokens"), "0123456789abcdef01234567")
+		got := filters.Marker(ix, p, rapid.IntRange(0, 1<<30).Draw(rt, "tokens"), filters.Back{ID: "0123456789abcdef01234567"})
 		if strings.Count(got, "[") != 1 || strings.Count(got, "]") != 1 || strings.ContainsAny(got, "\n\r\x00") || len(got) > 600 {
 			rt.Fatalf("marker %q", got)
 		}

@@ -15,11 +15,14 @@ const (
 	CachedPrefix     Gate = "cached_prefix"     // the provider may hold it: wait until it is cold
 	PrefixBound      Gate = "prefix_bound"      // the model binds its thinking to the exact prefix
 	StoreUnavailable Gate = "store_unavailable" // originals cannot be kept now
+	StoreFull        Gate = "store_full"        // the tenant's originals fill max_original_bytes, and all that is kept may be asked for
 	FilterError      Gate = "filter_error"      // the filter broke its contract or panicked; its other words are not used either
 	MeterOnly        Gate = "meter_only"        // marker_mode is off
 	ToolExcluded     Gate = "tool_excluded"     // the tools key leaves the tool out
 	ColdOff          Gate = "cold_off"          // the filter does not take part in cold moves
 	Outranked        Gate = "outranked"         // another filter decided on the result first
+	KeptVerbatim     Gate = "kept_verbatim"     // it was given back: what a model asked for again is never shortened again
+	AlreadyMarked    Gate = "already_marked"    // it is a marker, as a whole
 	SmallPrompt      Gate = "small_prompt"      // what is left could be too small for the provider to cache
 	Disabled         Gate = "disabled"          // the filter's enabled key is false
 	ColdMisjudged    Gate = "cold_misjudged"    // on this route the provider held more than the clock said: no cold moves until restart
@@ -96,6 +99,8 @@ const (
 	Unparsed        Gate = "unparsed"          // the body could not be read without doubt
 	Retry           Gate = "retry"             // a body that was seen before
 	Shadow          Gate = "shadow"            // mode: shadow
+	Rollout         Gate = "rollout"           // the session is not in the share that rollout asks for
+	Holdout         Gate = "holdout"           // the session is one of those that the others are compared with
 	Off             Gate = "off"               // mode: off
 	BadConfig       Gate = "bad_config"        // the route's config could not be used
 	Deadline        Gate = "deadline"          // no time left to decide
@@ -113,14 +118,14 @@ const (
 func Gates() []Gate {
 	return []Gate{
 		BelowMinTokens, FailedResult, NonTextBlocks, NestedBreakpoint, AmbiguousID, MarkerNoGain, CachedPrefix,
-		PrefixBound, StoreUnavailable, FilterError, MeterOnly, ToolExcluded, ColdOff, Outranked, SmallPrompt, Disabled,
+		PrefixBound, StoreUnavailable, StoreFull, FilterError, MeterOnly, ToolExcluded, ColdOff, Outranked, KeptVerbatim, AlreadyMarked, SmallPrompt, Disabled,
 		ColdMisjudged, BreakEven, RewriteBudget, MoveSpacing, WindowShort,
 		NoFileReads, FreshRead, NotARead, Held, HoldDeclined, HoldNever, HoldUneconomic, BelowMinSize, NoBreakpoint, AutomaticCaching,
 		WorkingSet, Floor, ShortSession, NoSummary, AttemptsSpent, SummaryExempt,
 		NoMessages, TooFewMessages, UnderBudget, OpenPair, NothingToDrop, Unprofitable, PinRefused, CutLost, InCut, BeyondCut,
 		PrefixMismatch, MalformedBody,
 		TriggerNotMet, NotIndexed, OpaqueResult, OpenResult, ClosedResult, UnreferencedResult, BatchTooSmall,
-		NoSession, StringHead, ClientSigned, DeltaBody, Bypass, SideRequest, TooManyBranches, Unparsed, Retry, Shadow, Off, BadConfig, Deadline,
+		NoSession, StringHead, ClientSigned, DeltaBody, Bypass, SideRequest, TooManyBranches, Unparsed, Retry, Shadow, Rollout, Holdout, Off, BadConfig, Deadline,
 		Busy, Panic, ProofFailed, Law, Conflict, NoPipeline, Brake, RawGuard,
 	}
 }

@@ -13,15 +13,14 @@ type Replacement struct {
 }
 
 // Replacement writes what a Replace asks for, or says why not: NonTextBlocks or MarkerNoGain. A replacement is never larger: it
-// saves at least MinGain tokens, and bytes too, of the text and of the JSON. The id is the marker's, empty where the
-// original is not kept.
-func (p *Proposal) Replacement(ix *transcript.Index, id string) (Replacement, Gate) {
+// saves at least MinGain tokens, and bytes too, of the text and of the JSON.
+func (p *Proposal) Replacement(ix *transcript.Index, back Back) (Replacement, Gate) {
 	r := &ix.Results[p.Result]
 	if r.Form != transcript.StringForm && r.Form != transcript.TextForm || r.Call < 0 {
 		return Replacement{}, NonTextBlocks
 	}
 	tokens := ix.ResultTokens(p.Result)
-	marker := Marker(ix, p, tokens, id)
+	marker := Marker(ix, p, tokens, back)
 	n := Replacement{Content: ix.Replacement(r, marker), Tokens: tokens, MarkerTokens: transcript.Est(marker)}
 	if n.Tokens-n.MarkerTokens < MinGain || !ix.Longer(r, len(marker)) || len(n.Content) >= r.Content.Len() {
 		return Replacement{}, MarkerNoGain

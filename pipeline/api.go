@@ -33,6 +33,9 @@ type Config struct {
 	Bad           bool // the route's config could not be used: replay only
 	Levers        Levers
 	Moves         Moves
+	Withheld      float64               // share of sessions that the rollout has not reached: nothing new is decided, and they are metered as in mode shadow
+	Holdout       float64               // share of sessions on which nothing ever is, whatever the rollout: the others are compared with them
+	Inline        bool                  // conversations are offered a tool that gives originals back
 	Diagnostics   float64               // share of sessions whose requests ask the provider why it missed
 	Roles         *transcript.RoleTable // what the route says of tools; nil: nothing
 }
@@ -142,8 +145,9 @@ type Outcome struct {
 	Session     string // hash, for logs and access logs
 	Duration    time.Duration
 	Stages      Stages
-	Shadow      *Outcome  // in shadow mode: what would have been done
-	Explain     []Verdict // of every result, in order, if the request asked for it
+	Restored    []Restored // originals that were asked for inline in this request
+	Shadow      *Outcome   // in shadow mode: what would have been done
+	Explain     []Verdict  // of every result, in order, if the request asked for it
 
 	undo func(context.Context) // see Dropped
 	sent *sent                 // what the response will be compared with, see Engine.Observe

@@ -33,13 +33,14 @@ func (p *pass) branch(ctx context.Context) error {
 			return p.full()
 		}
 		p.b = p.fork()
+		p.offer()
 	default:
 		p.b = p.m.branch.Clone()
 		p.b.Key = p.key
 	}
 	p.o.Kind = p.m.kind
 	if p.bound && p.m.kind != KindContinue && p.m.kind != KindRetry {
-		p.b.InForce, p.b.Held, p.b.Cut = nil, nil, nil
+		p.b.InForce, p.b.Held, p.b.Cut, p.b.Tool = nil, nil, nil, ""
 	}
 	if p.m.kind != KindRetry {
 		p.misplaced()
@@ -48,7 +49,7 @@ func (p *pass) branch(ctx context.Context) error {
 		p.gate, p.o.Gate = filters.Retry, filters.Retry
 		p.o.Gates[FilterGate{Gate: filters.Retry}]++
 	}
-	p.must = carries(p.b) && (p.b.Version == 0 || p.m.kind == KindFork || p.m.kind == KindRekey)
+	p.must = (p.must || carries(p.b) || p.b.Tool != "") && (p.b.Version == 0 || p.m.kind == KindFork || p.m.kind == KindRekey)
 	p.assume()
 	return nil
 }
@@ -106,7 +107,7 @@ func (p *pass) shrink(ctx context.Context) error {
 		p.assume()
 	}
 	p.b.InForce, p.b.Held, p.b.Cut = nil, nil, nil
-	p.must, p.widened = false, false // other sessions are asked again, of another outbound
+	p.must, p.widened = p.b.Tool != "", false // other sessions are asked again, of another outbound
 	p.replay()
 	return nil
 }
@@ -114,7 +115,7 @@ func (p *pass) shrink(ctx context.Context) error {
 // unbind takes what is in force off the working copy where a bound model did not see it.
 func (p *pass) unbind() {
 	if p.bound && p.b.Key != p.key {
-		p.b.InForce, p.b.Held, p.b.Cut = nil, nil, nil
+		p.b.InForce, p.b.Held, p.b.Cut, p.b.Tool = nil, nil, nil, ""
 	}
 }
 

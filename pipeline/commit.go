@@ -79,6 +79,8 @@ func (p *pass) commit(ctx context.Context) error {
 	case errors.Is(err, state.ErrConflict):
 		p.sess.stamp = stale
 		return p.uncommitted(ctx, fall(filters.Conflict, err))
+	case errors.Is(err, state.ErrFull): // nothing was written
+		return p.uncommitted(ctx, fall(filters.StoreFull, err))
 	}
 	return p.unsettled(ctx, err, attempt{b.Commit, ended})
 }
@@ -194,14 +196,18 @@ func (p *pass) report() {
 	}
 	if p.out != nil {
 		for _, d := range p.out.over {
-			if d != nil {
+			switch {
+			case d == nil:
+			case d.Filter == Restore:
+				o.applied(d.Filter)
+			default:
 				o.Replays++
 				o.Tokens += d.Tokens - d.MarkerTokens
 				o.applied(d.Filter)
 			}
 		}
 	}
-	o.Replays -= len(p.news)
+	o.Replays -= len(p.news) - len(o.Restored)
 	if p.out != nil && p.out.span != nil {
 		c := p.out.span.cut
 		if n := p.reused(); n > 0 {
@@ -224,7 +230,7 @@ func (p *pass) report() {
 		o.BytesOut = o.BytesIn
 	}
 	switch {
-	case len(o.New) > 0:
+	case len(o.New)+len(o.Restored) > 0:
 		o.Level = Decided
 	case o.Body != nil:
 		o.Level = Replayed

@@ -227,11 +227,11 @@ func (p *pass) makeCut(w *wish) (c cutMade) {
 			c.bytes -= p.ix.Results[i].Content.Len() - len(d.Content)
 		}
 	}
-	id := ""
+	var back filters.Back
 	if p.keeps(w) {
-		id = strings.Repeat("0", 24) // as long as it will be
+		back = filters.Back{ID: strings.Repeat("0", transcript.IDLen), Tool: p.restoreTool()} // as long as it will be
 	}
-	text := w.Stub(p.ix, c.gone, c.whole, id)
+	text := w.Stub(p.ix, c.gone, c.whole, back)
 	c.stub = transcript.Est(text)
 	c.bytes -= len(transcript.AppendQuoted(nil, text)) + stubFrame
 	if c.tokens-c.stub < filters.MinGain || c.bytes <= 0 {
@@ -253,21 +253,24 @@ func (c *cutMade) write(p *pass, w *wish) (cut *state.Cut, original *state.Origi
 	}
 	content = append(content, ']')
 	digest := sha256.Sum256(content)
-	id := ""
+	var back filters.Back
 	if p.keeps(w) {
-		id = p.e.originalID(p.sess.key, "cut", digest)
+		back = filters.Back{ID: p.e.originalID(p.sess.key, "cut", digest), Tool: p.restoreTool()}
 	}
 	cut = &state.Cut{
 		Head: p.chain[w.Cut.Head], Next: p.chain[w.Cut.Next], KeepHuman: w.Cut.KeepHuman,
-		Stub: w.Stub(p.ix, c.gone, c.whole, id), Filter: w.filter, Verdict: w.Verdict, Tokens: c.whole, StubTokens: c.stub, At: p.r.Now,
+		Stub: w.Stub(p.ix, c.gone, c.whole, back), Filter: w.filter, Verdict: w.Verdict, Tokens: c.whole, StubTokens: c.stub, At: p.r.Now,
 	}
 	if was := p.out.span; was != nil { // what was left out before keeps its words
 		cut.KeepHuman, cut.Stub, cut.IDs = was.cut.KeepHuman, was.cut.Stub+"\n"+cut.Stub, slices.Clone(was.cut.IDs)
 		cut.Tokens, cut.StubTokens = cut.Tokens+was.cut.Tokens, cut.StubTokens+was.cut.StubTokens
 	}
-	if id != "" {
-		cut.IDs = append(cut.IDs, id)
-		original = &state.Original{ID: id, Session: p.sess.key, Content: content, SHA256: digest, At: p.r.Now}
+	if back.ID != "" {
+		cut.IDs = append(cut.IDs, back.ID)
+		original = &state.Original{
+			ID: back.ID, Session: p.sess.key, Content: content, Size: len(content), SHA256: digest, At: p.r.Now,
+			About: filters.Spanned(p.ix, c.gone), Filter: w.filter,
+		}
 	}
 	return cut, original
 }

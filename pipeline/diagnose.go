@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"encoding/binary"
 	"net/http"
 	"slices"
 	"strings"
@@ -67,11 +66,7 @@ func (p *pass) ask() string {
 }
 
 // sampled reports whether the session is one of those that ask.
-func (p *pass) sampled() bool {
-	key := &p.sess.key
-	digest := sum(p.e.secret, "diagnostics", key.Tenant[:], key.Session[:])
-	return float64(binary.BigEndian.Uint64(digest)>>11)/(1<<53) < p.r.Config.Diagnostics
-}
+func (p *pass) sampled() bool { return p.drawn("diagnostics", p.r.Config.Diagnostics) }
 
 // answer is the provider's id of the answer that this request is compared with: the last one on the branch that it goes on or
 // forks from, empty for none.

@@ -152,7 +152,10 @@ var bounded = func() *cache.Table {
 }()
 
 func newDuel(t *rapid.T, c *pipeline.Config, f transcript.Format) *duel {
-	v := vendors[f]
+	return newDuelAt(t, c, f, vendors[f])
+}
+
+func newDuelAt(t *rapid.T, c *pipeline.Config, f transcript.Format, v vendor) *duel {
 	d := &duel{model: rapid.SampledFrom(v.models).Draw(t, "model")}
 	o := gen.Options{Model: d.model, Dialects: true, Wild: rapid.Bool().Draw(t, "wild"), Files: 3, ResultBytes: 9000}
 	w := &walker{t: t, m: gen.New(gentest.Source(t), o), c: c, store: keyed{memory.New()}, at: epoch, prices: bounded}
@@ -190,7 +193,11 @@ func (d *duel) turn() step {
 	if o.Kind == pipeline.KindFork { // a provider goes by values, tidemark by bytes
 		d.own += min(max(0, after.units-before.units), 2*float64(max(0, before.usage.Read-after.usage.Read))) // written at up to double the price
 	}
-	shorter := before.usage.Prompt() - after.usage.Prompt()
+	given := 0
+	for _, r := range o.Restored {
+		given += r.Tokens
+	}
+	shorter := before.usage.Prompt() - after.usage.Prompt() + given
 	if after.usage.Read+max(shorter, 0)+2048 < before.usage.Read && !d.holds && after.usage.Prompt() > 5120 && o.Move == nil && o.Kind == pipeline.KindContinue {
 		t.Fatalf("%d tokens were read of %d, and %d of %d without tidemark", after.usage.Read, after.usage.Prompt(), before.usage.Read, before.usage.Prompt())
 	}

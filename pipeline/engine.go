@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -165,7 +166,7 @@ func (e *Engine) Request(ctx context.Context, r *Request) *Outcome {
 	}
 	defer p.ix.Release()
 	e.ladder(ctx, p, p.requestGate())
-	if r.Config.Mode == Shadow && p.side == "" {
+	if p.shadows() {
 		e.shadow(ctx, p)
 	}
 	return o
@@ -207,18 +208,26 @@ func (e *Engine) ladder(ctx context.Context, p *pass, gate filters.Gate) {
 
 // reset takes back what an attempt that failed has written.
 func (o *Outcome) reset() {
-	o.Body, o.Level, o.BytesOut, o.New, o.Move, o.Held, o.Replays, o.Tokens, o.Cut, o.Reused = nil, Original, o.BytesIn, nil, nil, 0, 0, 0, 0, nil
+	o.Body, o.Level, o.BytesOut, o.New, o.Restored, o.Move, o.Held, o.Replays, o.Tokens, o.Cut, o.Reused = nil, Original, o.BytesIn, nil, nil, nil, 0, 0, 0, 0, nil
 	o.sent, o.Applied = nil, nil
 	o.Breakpoints, o.Undeclared, o.Branch, o.Parent = BreakpointChanges{}, false, 0, 0
 	o.Gate, o.Desync, o.Kind, o.Cache = "", false, KindNone, CacheFirst
 	clear(o.Gates)
 }
 
+// panicked says what a panic was without its words, which may quote a body: a fault of the runtime's is told in its own.
+func panicked(v any) string {
+	if err, ok := v.(runtime.Error); ok {
+		return err.Error()
+	}
+	return fmt.Sprintf("%T", v)
+}
+
 // attempt is one try. A panic in it is contained: the state that it worked on was a copy.
 func (p *pass) attempt(ctx context.Context) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			p.e.log.ErrorContext(ctx, "panic", "value", fmt.Sprint(v), "stack", string(debug.Stack()), "request", p.r.ID)
+			p.e.log.ErrorContext(ctx, "panic", "value", panicked(v), "stack", string(debug.Stack()), "request", p.r.ID)
 			err = fall(filters.Panic, errors.New("panic"))
 		}
 	}()
@@ -264,6 +273,13 @@ func (e *Engine) begin(r *Request, o *Outcome, begun time.Time) (*pass, filters.
 	return nil, gate
 }
 
+// SessionKey is the key of a session by the material of its tenant and the id that names it.
+func (e *Engine) SessionKey(tenant, session string) (key state.SessionKey) {
+	copy(key.Tenant[:], sum(e.secret, "tenant", []byte(tenant)))
+	copy(key.Session[:], sum(e.secret, "session", key.Tenant[:], []byte(session)))
+	return key
+}
+
 // named finds the session of a request: as a header or the body names it, or, where the route wants that, as its conversation
 // begins. One message does not tell conversations apart: all of a project may begin with the same one.
 func (p *pass) named() (key state.SessionKey, ok bool) {
@@ -272,7 +288,7 @@ func (p *pass) named() (key state.SessionKey, ok bool) {
 	id := cmp.Or(r.Session, identity.FromBody(p.ix.UserID, p.ix.CacheKey, p.ix.SessionID))
 	switch {
 	case id != "":
-		copy(key.Session[:], sum(e.secret, "session", key.Tenant[:], []byte(id)))
+		key = e.SessionKey(r.Tenant, id)
 	case r.Anonymous && len(p.chain) > 1:
 		p.anonymous = true
 		copy(key.Session[:], sum(e.secret, "anonymous session", key.Tenant[:], p.chain[0][:], p.chain[1][:]))
@@ -286,7 +302,7 @@ func (p *pass) named() (key state.SessionKey, ok bool) {
 func (e *Engine) read(r *Request, o *Outcome, begun time.Time) (p *pass, gate filters.Gate) {
 	defer func() {
 		if v := recover(); v != nil {
-			e.log.Error("panic", "value", fmt.Sprint(v), "stack", string(debug.Stack()), "request", r.ID)
+			e.log.Error("panic", "value", panicked(v), "stack", string(debug.Stack()), "request", r.ID)
 			p, gate = nil, filters.Panic
 		}
 	}()

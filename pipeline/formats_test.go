@@ -167,7 +167,6 @@ func TestInvariantsInEveryFormat(t *testing.T) {
 					last[s.o.Branch] = s
 				}
 			})
-
 			if markers == 0 || moves == 0 {
 				t.Errorf("%d markers in %d moves: the walks prove nothing", markers, moves)
 			}

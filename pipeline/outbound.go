@@ -10,13 +10,15 @@ import (
 
 // layout is what a body's blocks have in common for every outbound that may be made of it with the same cut, or none.
 type layout struct {
-	ix   *transcript.Index
-	h    *transcript.Hasher
-	span *span // what is left out; nil: nothing
-	cuts map[cutKey]*layout
-	cell []int32 // by sequence number: hashed blocks that are forwarded, through this one
-	msg  []int32 // by message: cells through its last block, without the stub
-	base []state.Digest
+	ix      *transcript.Index
+	h       *transcript.Hasher
+	span    *span // what is left out; nil: nothing
+	cuts    map[cutKey]*layout
+	tool    string  // definition of a tool that is added; empty: none
+	offered *layout // the same with a tool added
+	cell    []int32 // by sequence number: hashed blocks that are forwarded, through this one
+	msg     []int32 // by message: cells through its last block, without the stub
+	base    []state.Digest
 	// byCall lists the results of each call id, in order; several mean that the id is ambiguous.
 	byCall map[string][]int32
 }
@@ -84,7 +86,7 @@ func (l *layout) through(m int32) int32 {
 func (l *layout) prefixes(over []*state.Decision, from int32, known []state.Digest) []state.Digest {
 	ids := make([]state.Digest, l.cells()+1)
 	if copy(ids, known) == 0 {
-		ids[0] = l.h.Sum([]byte(l.ix.Model))
+		ids[0] = l.h.Sum([]byte(l.ix.Model + l.tool))
 	}
 	stub := l.span.first(l.ix)
 	for s := from; s < int32(len(l.cell)); s++ {
@@ -132,10 +134,11 @@ type outbound struct {
 // where its result stands unchanged: below n always, beyond it only if its call id is unique in the body; not inside the cut.
 // One that does not apply is kept for the day on which its result comes back.
 func (l *layout) replay(b *state.Branch, n int32) *outbound {
-	o := &outbound{layout: l, ids: l.base}
 	if b == nil {
-		return o
+		return &outbound{layout: l, ids: l.base}
 	}
+	l = l.offering(b.Tool)
+	o := &outbound{layout: l, ids: l.base}
 	if b.Cut != nil {
 		if c := l.cut(b.Cut); c != nil {
 			o.layout, o.ids = c, c.base

@@ -64,6 +64,7 @@ type pass struct {
 	bill        bill                   // what it adds to the ledger
 	deep        map[int32]filters.Gate // by result: why it takes no part in a warm move, or causes none
 	rewriteGate filters.Gate           // why no move into what the provider holds was made
+	tool        *string                // see restoreTool
 	asked       map[summaryAsk]summaryAnswer
 	askedFor    []summaryAsk // the keys of asked, in the order in which filters asked
 	begun       []summaryAsk // those at which this request begins an attempt
@@ -111,6 +112,10 @@ func (p *pass) requestGate() filters.Gate {
 		return filters.BadConfig
 	case p.r.Config.Mode == Shadow:
 		return filters.Shadow
+	case p.heldOut():
+		return filters.Holdout
+	case !p.drawn("rollout", 1-p.r.Config.Withheld):
+		return filters.Rollout
 	case len(p.r.Config.Filters) == 0 && !p.r.Config.Levers.on():
 		return filters.NoPipeline
 	}
@@ -146,6 +151,7 @@ func (p *pass) run(ctx context.Context) error {
 	}
 	p.holds()
 	p.guard()
+	p.giveBack(ctx)
 	p.mark(StageReplay)
 	if p.gate == filters.NoPipeline {
 		p.unclaimed()

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-dev/tidemark/filters"
+	"github.com/tidemark-dev/tidemark/internal/restore/part"
 	"github.com/tidemark-dev/tidemark/state"
 )
 
@@ -64,6 +65,8 @@ func (p *pass) propose() ([]wish, error) {
 				p.keep(f.Name(), prop.Result, prop.Gate)
 			case taken:
 				p.keep(f.Name(), prop.Result, filters.Outranked)
+			case p.spared(prop.Result) != "":
+				p.keep(f.Name(), prop.Result, p.spared(prop.Result))
 			default:
 				open[prop.Result] = true
 				if prop.Lesser != "" {
@@ -82,6 +85,18 @@ func (p *pass) propose() ([]wish, error) {
 	p.keepGrown()
 	slices.SortFunc(wishes, func(a, b wish) int { return int(a.Result - b.Result) })
 	return wishes, nil
+}
+
+// spared is why no filter replaces a result, whatever it proposes: it was given back, or is a marker.
+func (p *pass) spared(result int32) filters.Gate {
+	r := &p.ix.Results[result]
+	switch {
+	case r.Call >= 0 && p.ix.Restores(r.Call):
+		return filters.KeptVerbatim
+	case filters.IsMarker(p.ix, r):
+		return filters.AlreadyMarked
+	}
+	return ""
 }
 
 func (p *pass) count(filter string, gate filters.Gate, n int) {
@@ -285,26 +300,38 @@ func (p *pass) decide(w *wish) (*state.Decision, *state.Original, filters.Gate) 
 	content := r.Content.Of(p.ix.Body)
 	digest := sha256.Sum256(content)
 	ref := p.ref(w.Result)
-	id := ""
+	var back filters.Back
 	if p.keeps(w) {
-		id = p.e.originalID(p.sess.key, ref.Call, digest)
+		back = filters.Back{ID: p.e.originalID(p.sess.key, ref.Call, digest), Tool: p.restoreTool()}
 	}
-	n, gate := w.Replacement(p.ix, id)
+	n, gate := w.Replacement(p.ix, back)
 	if gate != "" {
 		return nil, nil, gate
 	}
 	d := &state.Decision{
-		Ref: ref, Msg: r.Msg, Content: n.Content, Filter: w.filter, Verdict: w.Verdict, ID: id,
+		Ref: ref, Msg: r.Msg, Content: n.Content, Filter: w.filter, Verdict: w.Verdict, ID: back.ID,
 		Tokens: n.Tokens, MarkerTokens: n.MarkerTokens, At: p.r.Now,
 	}
 	d.Out = p.ix.Replaced(p.e.hasher, r, d.Content)
-	if id == "" {
+	if back.ID == "" {
 		return d, nil, ""
 	}
 	return d, &state.Original{
-		ID: id, Session: p.sess.key, Call: ref.Call, Tool: strings.Clone(p.toolName(w.Result)),
-		Content: slices.Clone(content), SHA256: digest, At: p.r.Now,
+		ID: back.ID, Session: p.sess.key, Call: ref.Call, Tool: strings.Clone(p.toolName(w.Result)),
+		Content: slices.Clone(content), Size: len(content), SHA256: digest, At: p.r.Now, About: filters.About(p.ix, r), Filter: w.filter,
 	}, ""
+}
+
+// restoreTool is the tool by which the model of this request gets originals back, empty without one.
+func (p *pass) restoreTool() string {
+	if p.out.tool != "" {
+		return part.Name
+	}
+	if p.tool == nil {
+		name := p.ix.RestoreTool()
+		p.tool = &name
+	}
+	return *p.tool
 }
 
 // keeps reports whether the original of what a wish leaves out is kept, so that it can be restored.

@@ -25,7 +25,10 @@ func (o *outbound) plannedBlocks() (blocks []planned, at []int32, messages int) 
 			messages++
 		}
 	}
-	stub := o.span.first(o.ix)
+	stub, tools := o.span.first(o.ix), int32(-1)
+	if o.tool != "" {
+		tools = o.ix.LastTool()
+	}
 	for s := range int32(o.ix.Len()) {
 		b := o.ix.Seq(s)
 		if s == stub {
@@ -43,6 +46,9 @@ func (o *outbound) plannedBlocks() (blocks []planned, at []int32, messages int) 
 			want.hash = o.over[b.Result].Out
 		}
 		blocks = append(blocks, want)
+		if s == tools {
+			blocks = append(blocks, planned{o.h.Sum([]byte(o.tool)), transcript.Tool, transcript.InTools})
+		}
 	}
 	return blocks, at, messages
 }
@@ -64,7 +70,7 @@ func (o *outbound) proveDeep(out []byte, plan *breakpoint.Plan) error {
 	}
 	again.Digest(o.h)
 	blocks, at, messages := o.plannedBlocks()
-	if again.Key != o.ix.Key || again.Len() != len(blocks) || len(again.Messages) != messages {
+	if o.tool == "" && again.Key != o.ix.Key || again.Parts.Model != o.ix.Parts.Model || again.Parts.System != o.ix.Parts.System || again.Len() != len(blocks) || len(again.Messages) != messages {
 		return fmt.Errorf("%w: the outbound has another shape", errProof)
 	}
 	for s := range blocks {

@@ -35,6 +35,7 @@ func (o *outbound) edits(plan *breakpoint.Plan) []Edit {
 		}
 	}
 	out = append(out, o.span.edits(o.ix)...) // behind breakpoints at the same place
+	out = append(out, o.toolEdits()...)      // too
 	slices.SortStableFunc(out, func(a, b Edit) int {
 		return cmp.Or(cmp.Compare(a.Span.Lo, b.Span.Lo), cmp.Compare(a.Span.Hi, b.Span.Hi))
 	})
@@ -61,7 +62,7 @@ func Splice(body []byte, edits []Edit) []byte {
 
 // Prove checks, from the index of the body alone, that edits are sorted and disjoint, that each replaces exactly one
 // result's content by a valid JSON value of the same form, takes off, adds or changes the ttl of one cache_control, adds the
-// member that asks for a diagnosis or is a part of one cut, that the cut parts no pair, and that the lengths of body, edits and
+// member that asks for a diagnosis or a tool that gives originals back, or is a part of one cut, that the cut parts no pair, and that the lengths of body, edits and
 // out add up.
 func Prove(ix *transcript.Index, edits []Edit, out []byte) error {
 	size, at := len(ix.Body), uint32(0)
@@ -69,7 +70,7 @@ func Prove(ix *transcript.Index, edits []Edit, out []byte) error {
 	var c cutting
 	for i := range edits {
 		e := &edits[i]
-		if e.Span.Lo < at || e.Span.Hi < e.Span.Lo || int(e.Span.Hi) > len(ix.Body) || i > 0 && e.Span == edits[i-1].Span && !stubBehind(ix, &edits[i-1], e) {
+		if e.Span.Lo < at || e.Span.Hi < e.Span.Lo || int(e.Span.Hi) > len(ix.Body) || i > 0 && e.Span == edits[i-1].Span && !stubBehind(ix, &edits[i-1], e) && !isTool(ix, e) {
 			return fmt.Errorf("%w: edit %d overlaps", errProof, i)
 		}
 		at = e.Span.Hi
@@ -81,7 +82,7 @@ func Prove(ix *transcript.Index, edits []Edit, out []byte) error {
 			if !ix.IsReplacement(&ix.Results[r], e.Text) {
 				return fmt.Errorf("%w: edit %d is no replacement of its form", errProof, i)
 			}
-		} else if !c.takes(ix, e) && !breakpoint.IsEdit(ix, breakpoint.Edit{Span: e.Span, Text: string(e.Text)}) && !isAsk(ix, e) {
+		} else if !c.takes(ix, e) && !breakpoint.IsEdit(ix, breakpoint.Edit{Span: e.Span, Text: string(e.Text)}) && !isAsk(ix, e) && !isTool(ix, e) {
 			return fmt.Errorf("%w: edit %d covers no single value", errProof, i)
 		}
 	}

@@ -43,6 +43,7 @@ type scale struct {
 // weigh adds up the outbound.
 func (o *outbound) weigh() *scale {
 	s := &scale{at: make([]int32, o.cells()+1), thoughts: make([]int32, o.cells()+1)}
+	s.total = int32(len(o.tool))
 	thoughts, stub := int32(0), o.span.first(o.ix)
 	for n := range int32(len(o.cell)) {
 		b := o.ix.Seq(n)

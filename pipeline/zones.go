@@ -227,8 +227,10 @@ func (p *pass) place() bool {
 	if !p.r.Config.Levers.Place || p.ix.Format.Automatic() || p.b == nil || p.side != "" || p.b.Ledger.Marked || p.e.route(p.r.Route).refusesLevers() {
 		return false
 	}
-	if p.gate == filters.Bypass || p.gate == filters.Shadow || p.gate == filters.Brake {
+	switch p.gate {
+	case filters.Bypass, filters.Shadow, filters.Holdout, filters.Rollout, filters.Brake:
 		return false
+	default:
 	}
 	same := (p.m.kind == KindContinue || p.m.kind == KindRetry) && p.m.branch.Ledger.Parts == state.Parts(p.ix.Parts)
 	return same && p.r.Now.Sub(p.b.Last) <= cache.Short

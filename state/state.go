@@ -21,8 +21,10 @@ const (
 
 // Errors of a [Store].
 var (
-	ErrConflict = errors.New("state: another writer was first") // the stored Version is not the one that was read
-	ErrNotFound = errors.New("state: not found")
+	ErrConflict  = errors.New("state: another writer was first") // the stored Version is not the one that was read
+	ErrNotFound  = errors.New("state: not found")
+	ErrWithdrawn = errors.New("state: the original is withdrawn")
+	ErrFull      = errors.New("state: the tenant's originals take all bytes that they may, and all of them are needed")
 )
 
 // SessionKey names one session of one tenant. Both halves are keyed digests: raw ids never become keys.
@@ -86,6 +88,7 @@ type Branch struct {
 	InForce     []Decision // in the order in which they were made
 	Held        []Hold
 	Cut         *Cut          `cbor:",omitzero"`
+	Tool        string        `cbor:",omitzero"` // definition of the tool that the conversation is offered, as it is forwarded; empty: none
 	Entries     []cache.Entry // at most cache.MaxEntries
 	Frontier    Frontier
 	Requests    int
@@ -156,6 +159,19 @@ func (b *Branch) Head() (head [2]Digest, ok bool) {
 	return [2]Digest{b.Chain[0], b.Chain[1]}, true
 }
 
+// InForceIDs returns every restore id that the branch has in force: those of its decisions, then those of its cut.
+func (b *Branch) InForceIDs() (ids []string) {
+	for i := range b.InForce {
+		if id := b.InForce[i].ID; id != "" {
+			ids = append(ids, id)
+		}
+	}
+	if b.Cut != nil {
+		ids = append(ids, b.Cut.IDs...)
+	}
+	return ids
+}
+
 // Alive reports whether the provider may hold any prefix of the branch.
 func (b *Branch) Alive(now time.Time) bool {
 	return slices.ContainsFunc(b.Entries, func(e cache.Entry) bool { return e.Alive(now) })
@@ -196,7 +212,18 @@ func Recent(branches []*Branch) []*Branch {
 	return branches[:min(len(branches), MaxBranches)]
 }
 
-// Original is the exact raw JSON value that a marker stands for.
+// Fate is what became of an original.
+type Fate uint8
+
+// Fates of an original.
+const (
+	Kept      Fate = iota // it is given back to whoever has its id
+	Sealed                // it is kept, and refused until an operator lifts the seal
+	Withdrawn             // its content is gone for good, and this is its tombstone
+)
+
+// Original is the exact raw JSON value that a marker stands for. Of a tombstone, Content and SHA256 are gone: the digest of
+// a short text tells it to whoever tries all such texts.
 type Original struct {
 	ID      string // 24 hex digits, an unguessable capability
 	Session SessionKey
@@ -205,6 +232,30 @@ type Original struct {
 	Content []byte // raw JSON: a string or a list of text blocks
 	SHA256  [32]byte
 	At      time.Time
+	Fate    Fate   `cbor:",omitzero"`
+	About   string `cbor:",omitzero"` // what it was, for lists: tool, path, range; at most a few hundred bytes
+	Size    int    `cbor:",omitzero"` // bytes of Content, also of one that is listed without it and of a tombstone
+	Filter  string `cbor:",omitzero"` // whose decision left it out
+}
+
+// Listed returns o without its content, as lists show it.
+func (o *Original) Listed() Original {
+	listed := *o
+	listed.Content = nil
+	return listed
+}
+
+// Tombstone returns what is left of o once it is withdrawn.
+func (o *Original) Tombstone() Original {
+	tombstone := o.Listed()
+	tombstone.SHA256, tombstone.Fate = [32]byte{}, Withdrawn
+	return tombstone
+}
+
+// Latest sorts originals by their time, the latest first, and those of one time by their ids.
+func Latest(originals []Original) []Original {
+	slices.SortFunc(originals, func(a, b Original) int { return cmp.Or(b.At.Compare(a.At), cmp.Compare(a.ID, b.ID)) })
+	return originals
 }
 
 // Session is what a store holds of one session.
@@ -214,8 +265,14 @@ type Session struct {
 }
 
 // Store keeps branches and originals. It is safe for concurrent use by any number of processes that share it.
-// Every error but [ErrConflict] and [ErrNotFound] means that the store cannot be relied on now; of a write it leaves open
-// whether it took place. A Commit or Merge adds one to the session's stamp, more if it takes several transactions.
+// Every error but those of this package means that the store cannot be relied on now; of a write it leaves open whether it
+// took place. A Commit or Merge adds one to the session's stamp, more if it takes several transactions.
+//
+// A store may cap the bytes that the originals of a tenant take, as their contents; tombstones take none. A Commit that
+// would exceed the cap evicts originals of that tenant, the least recently used first, until there is room: they are then
+// absent. It evicts none that it writes or that its branch has in force, none that is in force on a branch that is Alive at
+// the Last of its branch, and none that is sealed, as the seal would be lost with it. Where that does not make room enough,
+// it evicts nothing and fails.
 type Store interface {
 	// Secret returns the server's secret of 32 bytes, made at first use and the same ever after.
 	Secret(ctx context.Context) ([]byte, error)
@@ -225,15 +282,24 @@ type Store interface {
 	// Stamp returns Session.Stamp without the branches.
 	Stamp(ctx context.Context, key SessionKey) (uint64, error)
 	// Commit makes originals durable, then the branch, then syncs. It fails with ErrConflict if the stored version of the
-	// branch is not b.Version (0: nothing was committed yet); then nothing but originals was written. What is written is
-	// Next of both; b itself is not changed.
+	// branch is not b.Version (0: nothing was committed yet); then nothing but originals was written. It fails with ErrFull
+	// if the originals would exceed the tenant's cap; then nothing was written. What is written is Next of both; b itself is
+	// not changed. Originals become those of the session, with their Size and as Kept, whatever they say; but one whose id
+	// is a tombstone or sealed stays what it is.
 	Commit(ctx context.Context, key SessionKey, b *Branch, originals []Original) (stamp uint64, err error)
 	// Merge unites activity with what is stored, by Unite at the time of that activity. A branch that is not stored is
 	// stored as it is. Decisions never change by Merge. It does not sync.
 	Merge(ctx context.Context, key SessionKey, branches []*Branch) (stamp uint64, err error)
 	// Heads returns the sessions of the tenant that hold, or held, a branch with these first two messages.
 	Heads(ctx context.Context, tenant Digest, head [2]Digest) ([]SessionKey, error)
-	// Original returns an original by its id, or ErrNotFound.
+	// Original returns an original by its id, whatever its Fate is, or ErrNotFound. A sealed one comes with its content: to
+	// refuse it is the caller's duty. It counts as a use: what is read is kept for another TTL, and is evicted later.
 	Original(ctx context.Context, id string) (*Original, error)
+	// Originals returns the originals of a session without their content, the latest first, tombstones included.
+	Originals(ctx context.Context, key SessionKey) ([]Original, error)
+	// Seal seals an original or lifts its seal, durably. It fails with ErrNotFound, and of a tombstone with ErrWithdrawn.
+	Seal(ctx context.Context, id string, sealed bool) error
+	// Withdraw makes tombstones of all originals of a session, durably, and returns how many of them had content until then.
+	Withdraw(ctx context.Context, key SessionKey) (n int, err error)
 	Close() error
 }

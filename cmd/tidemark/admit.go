@@ -16,7 +16,8 @@ import (
 // admission says of a request's headers what the engine needs to know. The config that routes are resolved by can be
 // exchanged at any time.
 type admission struct {
-	loaded atomic.Pointer[serverconfig.Loaded]
+	loaded   atomic.Pointer[serverconfig.Loaded]
+	switches switches
 }
 
 // use makes l the config of the requests that come.
@@ -29,7 +30,8 @@ func (a *admission) admit(h *extproc.Head) (r *pipeline.Request, reason string) 
 	if wire.Reason != identity.Ours {
 		return nil, string(wire.Reason)
 	}
-	route := a.loaded.Load().Routes.Resolve(h.Config.Route, routeconfig.Sources{
+	l := a.loaded.Load()
+	route := l.Routes.Resolve(h.Config.Route, routeconfig.Sources{
 		Metadata: h.Config.Metadata, JSON: h.Config.JSON, Name: h.Config.Pipeline,
 	})
 	id := identity.Of(get, &route.Identity)
@@ -41,7 +43,7 @@ func (a *admission) admit(h *extproc.Head) (r *pipeline.Request, reason string) 
 		Tenant:       id.Tenant,
 		Session:      id.Session,
 		Agent:        id.Agent,
-		Config:       route.Config,
+		Config:       a.narrowed(l, h.Config.Route, route.Config),
 		CountTokens:  wire.CountTokens,
 		Auxiliary:    id.Auxiliary || wire.Auxiliary,
 		Bypass:       id.Bypass,

@@ -30,23 +30,43 @@ func (c *healthCommand) Run() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), c.Timeout)
 	defer cancel()
-	return ready(ctx, l.Admin)
+	return ready(ctx, &l.Admin)
 }
 
-// ready asks a server's admin endpoint. An address without a host is one of this machine.
-func ready(ctx context.Context, addr string) error {
-	host, port, err := net.SplitHostPort(addr)
+// ready asks a server's admin endpoint. An address without a host is one of this machine, and its certificate is the one in the
+// file.
+func ready(ctx context.Context, admin *serverconfig.Admin) error {
+	tr := &http.Transport{DisableKeepAlives: true}
+	url, addr := "http://", admin.Listen
+	if admin.TLS.On() {
+		url = "https://"
+		c, err := admin.TLS.Self()
+		if err != nil {
+			return fmt.Errorf("ask %s: %w", addr, err)
+		}
+		tr.TLSClientConfig = c
+	}
+	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
+		url += "localhost"
+		tr.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, "unix", path)
+		}
+	} else {
+		host, port, err := net.SplitHostPort(addr)
+		if err != nil {
+			return fmt.Errorf("ask %s: %w", addr, err)
+		}
+		if host == "" || net.ParseIP(host).IsUnspecified() {
+			host = "localhost"
+		}
+		url += net.JoinHostPort(host, port)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/readyz", nil)
 	if err != nil {
 		return fmt.Errorf("ask %s: %w", addr, err)
 	}
-	if host == "" || net.ParseIP(host).IsUnspecified() {
-		host = "localhost"
-	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(host, port)+"/readyz", nil)
-	if err != nil {
-		return fmt.Errorf("ask %s: %w", addr, err)
-	}
-	answer, err := http.DefaultClient.Do(r)
+	answer, err := (&http.Client{Transport: tr}).Do(r)
 	if err != nil {
 		return fmt.Errorf("ask %s: %w", addr, err)
 	}

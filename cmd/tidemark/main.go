@@ -97,19 +97,20 @@ func version() string {
 
 // configFlags are the flags that every command with the server's config has. Each key has an environment variable too.
 type configFlags struct {
-	Config    string  `help:"File with the server's config ($$TIDEMARK_CONFIG)." placeholder:"FILE" env:"TIDEMARK_CONFIG"`
-	Listen    *string `help:"Address of the ext_proc service ($$TIDEMARK_LISTEN)." placeholder:"ADDR"`
-	Admin     *string `help:"Address of the admin endpoints ($$TIDEMARK_ADMIN)." placeholder:"ADDR"`
-	State     *string `help:"Directory of the state store, or memory: ($$TIDEMARK_STATE)." placeholder:"DIR"`
-	LogLevel  *string `help:"debug, info, warn or error ($$TIDEMARK_LOG_LEVEL)." placeholder:"LEVEL"`
-	LogFormat *string `help:"text or json ($$TIDEMARK_LOG_FORMAT)." placeholder:"FORMAT"`
+	Config        string  `help:"File with the server's config ($$TIDEMARK_CONFIG)." placeholder:"FILE" env:"TIDEMARK_CONFIG"`
+	Listen        *string `help:"Address of the ext_proc service ($$TIDEMARK_LISTEN)." placeholder:"ADDR"`
+	AdminListen   *string `help:"Address of the admin endpoints ($$TIDEMARK_ADMIN_LISTEN)." placeholder:"ADDR"`
+	RestoreListen *string `help:"Address of the restore endpoints, empty for none ($$TIDEMARK_RESTORE_LISTEN)." placeholder:"ADDR"`
+	State         *string `help:"Directory of the state store, or memory: ($$TIDEMARK_STATE)." placeholder:"DIR"`
+	LogLevel      *string `help:"debug, info, warn or error ($$TIDEMARK_LOG_LEVEL)." placeholder:"LEVEL"`
+	LogFormat     *string `help:"text or json ($$TIDEMARK_LOG_FORMAT)." placeholder:"FORMAT"`
 }
 
 // sources are where the config comes from.
 func (f *configFlags) sources() serverconfig.Sources {
 	flags := map[string]string{}
 	for key, v := range map[string]*string{
-		"listen": f.Listen, "admin": f.Admin, "state": f.State, "log.level": f.LogLevel, "log.format": f.LogFormat,
+		"listen": f.Listen, "admin.listen": f.AdminListen, "restore.listen": f.RestoreListen, "state": f.State, "log.level": f.LogLevel, "log.format": f.LogFormat,
 	} {
 		if v != nil {
 			flags[key] = *v

@@ -40,6 +40,7 @@ func TestScripts(t *testing.T) {
 				}
 				e.Setenv(name, addr)
 			}
+			e.Setenv(serverconfig.EnvName("restore.listen"), "127.0.0.1:0") // several servers run at once
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
@@ -65,7 +66,7 @@ func eventually(ts *testscript.TestScript, so func() error) {
 }
 
 func cmdReady(ts *testscript.TestScript, _ bool, _ []string) {
-	eventually(ts, func() error { return ready(context.Background(), ts.Getenv("ADMIN")) })
+	eventually(ts, func() error { return ready(context.Background(), &serverconfig.Admin{Listen: ts.Getenv("ADMIN")}) })
 }
 
 func get(ts *testscript.TestScript, path string) (string, error) {
@@ -134,7 +135,7 @@ func TestFlagsNameTheirVariables(t *testing.T) {
 			t.Errorf("the help of %s does not name %s", f.Name, want)
 		}
 	}
-	flags := configFlags{Listen: new(string), Admin: new(string), State: new(string), LogLevel: new(string), LogFormat: new(string)}
+	flags := configFlags{Listen: new(string), AdminListen: new(string), RestoreListen: new(string), State: new(string), LogLevel: new(string), LogFormat: new(string)}
 	if got := len(flags.sources().Flags); got != typ.NumField()-1 {
 		t.Errorf("%d of %d flags count", got, typ.NumField()-1)
 	}

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
-	"net/http"
 	"os"
 	"os/signal"
 	"strings"
@@ -16,15 +14,12 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tidemark-dev/tidemark/extproc"
-	"github.com/tidemark-dev/tidemark/internal/compress"
 	"github.com/tidemark-dev/tidemark/internal/observe"
 	"github.com/tidemark-dev/tidemark/internal/routeconfig"
 	"github.com/tidemark-dev/tidemark/internal/serverconfig"
 	"github.com/tidemark-dev/tidemark/internal/summarize"
 	"github.com/tidemark-dev/tidemark/pipeline"
 	"github.com/tidemark-dev/tidemark/state"
-	"github.com/tidemark-dev/tidemark/state/badgerdb"
-	"github.com/tidemark-dev/tidemark/state/memory"
 )
 
 type serveCommand struct{ configFlags }
@@ -66,8 +61,8 @@ func serve(ctx context.Context, sources serverconfig.Sources, now func() time.Ti
 	s.config = l
 	s.log = observe.NewLogger(os.Stderr, s.level, l.Log.Format)
 	s.apply(l)
-	if s.store, err = openStore(l.State, s.metrics); err != nil {
-		return fmt.Errorf("open state: %w", err)
+	if s.store, err = openStore(&l.Config, s.metrics); err != nil {
+		return err
 	}
 	err = s.run(ctx)
 	return errors.Join(err, s.store.Close())
@@ -77,18 +72,6 @@ func serve(ctx context.Context, sources serverconfig.Sources, now func() time.Ti
 func (s *server) routeFailed(route string, from routeconfig.Source, err error) {
 	s.metrics.RouteConfigFailed(string(from))
 	s.log.Error("route config cannot be used, its route replays only", "route", route, "source", string(from), "error", err)
-}
-
-// openStore opens the store that the state key names.
-func openStore(where string, m *observe.Metrics) (state.Store, error) {
-	if where == serverconfig.Memory {
-		return m.Store("memory", memory.New()), nil
-	}
-	s, err := badgerdb.Open(where, badgerdb.Options{})
-	if err != nil {
-		return nil, err
-	}
-	return m.Store("badger", s), nil
 }
 
 // run serves with the store open. When it returns, no request runs and what was pending is written.
@@ -107,28 +90,23 @@ func (s *server) run(ctx context.Context) (err error) {
 		defer cancel()
 		err = errors.Join(err, s.engine.Close(last))
 	}()
-	grpcListener, err := extproc.Listen(ctx, s.config.Listen)
+	return s.listen(ctx)
+}
+
+// listen opens the listeners and serves until ctx ends.
+func (s *server) listen(ctx context.Context) error {
+	d, err := s.openDoors(ctx)
 	if err != nil {
 		return err
 	}
-	adminListener, err := extproc.Listen(ctx, s.config.Admin)
-	if err != nil {
-		return errors.Join(err, grpcListener.Close())
-	}
-	door, doorListener, err := s.second(ctx)
-	if err != nil {
-		return errors.Join(err, grpcListener.Close(), adminListener.Close())
-	}
 	s.extproc = extproc.New(extproc.Options{
 		Engine: s.engine, Admit: s.admission.admit, Result: observe.Result, Account: observe.Account, Observer: observer{s.metrics, s.log}, Log: s.log,
-		Now: s.now, Deadline: s.config.Deadline, MaxBody: s.config.MaxBodyBytes,
+		Now: s.now, Deadline: s.config.Deadline, MaxBody: s.config.MaxBodyBytes, Credentials: d.credentials,
 		DrainDelay: max(s.config.DrainDelay, 1), DrainTimeout: max(s.config.DrainTimeout, 1), // 0 would mean their defaults
 	})
-	s.log.InfoContext(ctx, "serving", "listen", grpcListener.Addr().String(), "admin", adminListener.Addr().String(), "state", s.config.Redacted()["state"], "config", s.config.Hash)
-	if door != nil {
-		s.log.InfoContext(ctx, "serving compress", "listen", doorListener.Addr().String(), "token", s.config.Compress.TokenFile != "")
-	}
-	return s.together(ctx, grpcListener, adminListener, door, doorListener)
+	s.log.InfoContext(ctx, "serving", "listen", d.extproc.Addr().String(), "admin", d.admin.Addr().String(), "state", s.config.Redacted()["state"],
+		"encrypted", encrypted(&s.config.Config), "config", s.config.Hash)
+	return s.together(ctx, d)
 }
 
 // credentialEnv names the variable that holds the credential of the models that write summaries. It is no key of the config, so
@@ -144,32 +122,25 @@ func (s *server) credential() string {
 	return strings.TrimSpace(v)
 }
 
-// together runs the parts until ctx ends or one of them fails. The admin endpoints stay up while streams drain.
-func (s *server) together(ctx context.Context, grpcListener, adminListener net.Listener, door *compress.Server, doorListener net.Listener) error {
+// together runs the parts until ctx ends or one of them fails. The admin endpoints stay up while the others drain.
+func (s *server) together(ctx context.Context, d *doors) error {
 	g, ctx := errgroup.WithContext(ctx)
-	admin := &http.Server{Handler: s.metrics.Admin(s.report, s.checks()...), ReadHeaderTimeout: closing}
-	drained := make(chan struct{})
+	drained, drain := context.WithCancel(context.WithoutCancel(ctx))
 	g.Go(func() error {
-		defer close(drained)
-		return s.extproc.Serve(ctx, grpcListener)
+		defer drain()
+		return s.extproc.Serve(ctx, d.extproc)
 	})
-	g.Go(func() error {
-		if err := admin.Serve(adminListener); !errors.Is(err, http.ErrServerClosed) {
-			return fmt.Errorf("serve admin: %w", err)
-		}
-		return nil
-	})
-	g.Go(func() error {
-		<-drained
-		return admin.Close()
-	})
-	if door != nil {
-		g.Go(func() error { return door.Serve(ctx, doorListener, s.config.DrainTimeout) })
+	g.Go(func() error { return d.admin.server.Serve(drained, d.admin, time.Second) })
+	for _, l := range d.others {
+		g.Go(func() error { return l.server.Serve(ctx, l, s.config.DrainTimeout) })
 	}
 	if s.sources.File != "" {
 		g.Go(func() error { return s.watch(ctx) })
 	}
 	err := g.Wait()
+	if d.compress != nil {
+		d.compress.Wait()
+	}
 	s.log.InfoContext(ctx, "stopped")
 	return err
 }

@@ -26,20 +26,43 @@ type envoy struct {
 	client extprocv3.ExternalProcessorClient
 	admin  string
 	body   string // of what it asks
+	route  string // by Envoy's name
 }
 
-func start(t *testing.T) *envoy {
+// start runs a server whose flags may be changed.
+func start(t *testing.T, change ...func(flags map[string]string)) *envoy {
+	t.Helper()
+	e := &envoy{body: body}
+	var socket string
+	e.admin, socket = serving(t, change...)
+	c, err := grpc.NewClient(socket, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.WaitForReady(true)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	e.client = extprocv3.NewExternalProcessorClient(c)
+	return e
+}
+
+// serving runs a server until the test ends and returns the addresses of its admin endpoints and of ext_proc.
+func serving(t *testing.T, change ...func(flags map[string]string)) (admin, listen string) {
 	t.Helper()
 	socket := "unix:" + filepath.Join(t.TempDir(), "s")
 	admin, err := free()
 	if err != nil {
 		t.Fatal(err)
 	}
+	flags := map[string]string{"listen": socket, "admin.listen": admin, "restore.listen": "", "state": "memory:", "drain_delay": "0s", "log.level": "error", "deadline": "10s"}
+	for _, f := range change {
+		f(flags)
+	}
+	file := flags["file"]
+	delete(flags, "file")
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() {
 		done <- serve(ctx, serverconfig.Sources{
-			Filters: knownFilters(), Flags: map[string]string{"listen": socket, "admin": admin, "state": "memory:", "drain_delay": "0s", "log.level": "error", "deadline": "10s"},
+			Filters: knownFilters(), Flags: flags, File: file,
 			Env: func(name string) (string, bool) { return credential, name == credentialEnv },
 		}, time.Now)
 	}()
@@ -49,12 +72,7 @@ func start(t *testing.T) *envoy {
 			t.Error(err)
 		}
 	})
-	c, err := grpc.NewClient(socket, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.WaitForReady(true)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close() })
-	return &envoy{extprocv3.NewExternalProcessorClient(c), admin, body}
+	return flags["admin.listen"], flags["listen"]
 }
 
 const credential = "sk-of-the-summarizer"
@@ -78,11 +96,16 @@ func (e *envoy) ask(t *testing.T, headers map[string]string, route map[string]an
 		t.Fatal(err)
 	}
 	md := &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{"tidemark": ns}}
+	attributes, err := structpb.NewStruct(map[string]any{"xds.route_name": e.route})
+	if err != nil {
+		t.Fatal(err)
+	}
 	result := map[string]any{}
 	for _, m := range []*extprocv3.ProcessingRequest{
 		{
 			Request:         &extprocv3.ProcessingRequest_RequestHeaders{RequestHeaders: &extprocv3.HttpHeaders{Headers: h}},
 			MetadataContext: md,
+			Attributes:      map[string]*structpb.Struct{"envoy.filters.http.ext_proc": attributes},
 			ProtocolConfig:  &extprocv3.ProtocolConfiguration{RequestBodyMode: filterv3.ProcessingMode_BUFFERED},
 		},
 		{Request: &extprocv3.ProcessingRequest_RequestBody{RequestBody: &extprocv3.HttpBody{Body: []byte(e.body), EndOfStream: true}}, MetadataContext: md},

@@ -25,10 +25,11 @@ type Tidemark struct {
 	State string // the state directory
 	Clock string // file that holds the time; SetClock writes it
 
-	admin string // of the admin endpoints, after a start
-	dir   string
-	cmd   *exec.Cmd
-	log   buffer
+	Admin, Restore string // addresses of the endpoints for operators and for restoring, after a start
+
+	dir string
+	cmd *exec.Cmd
+	log buffer
 }
 
 // ready is how long the program may take to start or to end.
@@ -69,15 +70,15 @@ func (p *Tidemark) Start(tb testing.TB) {
 	tb.Helper()
 	logged := len(p.log.String())
 	p.cmd = exec.CommandContext(context.Background(), Program(tb), "demo-filter", "--clock", p.Clock, "--config", p.file("tidemark.yaml"), "--listen", p.Addr,
-		"--admin", "127.0.0.1:0", "--state", p.State)
+		"--admin-listen", "127.0.0.1:0", "--restore-listen", "127.0.0.1:0", "--state", p.State)
 	p.cmd.Stderr = &p.log
 	p.cmd.Env = append(os.Environ(), "TIDEMARK_DRAIN_DELAY=0s", "TIDEMARK_DEADLINE=4s") // a busy machine must not decide what a test shows
 	if err := p.cmd.Start(); err != nil {
 		tb.Fatal(err)
 	}
 	for deadline := time.Now().Add(ready); time.Now().Before(deadline); time.Sleep(poll) {
-		if m := adminAddress.FindStringSubmatch(p.log.String()[logged:]); m != nil {
-			p.admin = m[1]
+		if m := addresses.FindStringSubmatch(p.log.String()[logged:]); m != nil {
+			p.Admin, p.Restore = m[2], m[1]
 			if _, err := p.get(tb.Context(), "/readyz"); err == nil {
 				return
 			}
@@ -88,8 +89,8 @@ func (p *Tidemark) Start(tb testing.TB) {
 
 const poll = 10 * time.Millisecond
 
-// adminAddress finds the address of the admin endpoints in the log.
-var adminAddress = regexp.MustCompile(`msg=serving .*admin=(\S+)`)
+// addresses finds those of the restore endpoints and of the admin endpoints in the log.
+var addresses = regexp.MustCompile(`(?s)msg=listening name=restore listen=(\S+) .*msg=serving .*admin=(\S+)`)
 
 // Kill is kill -9: nothing is flushed, nothing is said. A program that does not run stays so.
 func (p *Tidemark) Kill(tb testing.TB) {
@@ -135,7 +136,7 @@ func (p *Tidemark) Metric(tb testing.TB, sample string) (sum float64) {
 }
 
 func (p *Tidemark) get(ctx context.Context, path string) (string, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.admin+path, http.NoBody)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.Admin+path, http.NoBody)
 	if err != nil {
 		return "", err
 	}

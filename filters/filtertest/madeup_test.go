@@ -197,7 +197,7 @@ func TestSizeIsChecked(t *testing.T) {
 func TestReplacedIsRead(t *testing.T) {
 	v := view(t)
 	p := filters.Proposal{Action: filters.Replace, Verb: "left out", Mode: filters.Full}
-	n, gate := p.Replacement(v.Index, anID)
+	n, gate := p.Replacement(v.Index, filters.Back{ID: anID})
 	if gate != "" {
 		t.Fatal(gate)
 	}

@@ -34,7 +34,7 @@ func checkSmaller(v *filters.View, proposals []filters.Proposal) (carried int, e
 		if p.Mode == filters.Full {
 			id = anID
 		}
-		n, gate := p.Replacement(v.Index, id)
+		n, gate := p.Replacement(v.Index, filters.Back{ID: id})
 		if gate != "" {
 			continue
 		}

@@ -51,6 +51,7 @@ const (
 	Receiving    Rule = "receiving-namespace"  // results do not reach the access log
 	RetryDuplex  Rule = "retry-duplex"         // retries send the body twice
 	Upgrade      Rule = "upgrade"              // upgrades wait for a body that never ends
+	RouteName    Rule = "route-name"           // routes that the server's config names cannot be told
 	Usage        Rule = "usage"                // what tidemark does cannot be checked by what the provider bills
 )
 

@@ -64,7 +64,10 @@ func parse(data []byte) (roots []*yaml.Node, err error) {
 }
 
 // serverOnly are keys that tell a server config from Envoy's bootstrap, which has admin too.
-var serverOnly = []string{"listen", "state", "log", "compress", "deadline", "max_body_bytes", "drain_delay", "drain_timeout", "mode", "default", "pipelines", "prices"}
+var serverOnly = []string{
+	"listen", "restore", "compress", "state", "secret_file", "encryption_key_file", "max_original_bytes", "log", "deadline", "max_body_bytes",
+	"drain_delay", "drain_timeout", "mode", "off_routes", "default", "pipelines", "prices",
+}
 
 // foreign are keys of a document that is something else.
 var foreign = []string{"kind", "apiVersion", "static_resources", "dynamic_resources", "resources", "node", "@type", "name", "match", "http_filters", "virtual_hosts", "filter_chains"}
@@ -73,7 +76,7 @@ func isServer(root *yaml.Node) bool {
 	if root.Kind != yaml.MappingNode || slices.ContainsFunc(foreign, func(k string) bool { return get(root, k) != nil }) {
 		return false
 	}
-	return slices.ContainsFunc(serverOnly, func(k string) bool { return get(root, k) != nil }) || scalar(get(root, "admin")) != ""
+	return slices.ContainsFunc(serverOnly, func(k string) bool { return get(root, k) != nil }) || get(root, "admin", "listen") != nil
 }
 
 // configMap reads the documents in the data of a ConfigMap.

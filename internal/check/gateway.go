@@ -66,6 +66,7 @@ func (c *checker) judgeGateway() {
 		c.judgeResponseBody(p.location, get(p.node, "processingMode", "response", "body"), nil)
 		c.judgeTimeout(p.location, get(p.node, "messageTimeout"), "messageTimeout", scalar(body) == "FullDuplexStreamed")
 		c.judgePolicyNamespaces(p)
+		c.judgeRouteName(p.location, get(p.node, "processingMode", "request", "attributes"), "processingMode: {request: {attributes: [xds.route_name]}}")
 		c.judgePolicyUsage(p)
 	}
 }

@@ -28,6 +28,7 @@ func (c *checker) judge() {
 		c.judgeFailOpen(f.location, mode, get(f.node, "failure_mode_allow"), get(f.node, "grpc_service"))
 		c.judgeUsage(f.location, f, mode)
 		c.judgeNamespaces(f)
+		c.judgeRouteName(f.location, get(f.node, "request_attributes"), "request_attributes: [xds.route_name]")
 		c.judgeChain(f)
 		c.judgeUpgrades(f)
 		if c.limits == 0 && c.gwLimits == 0 && bodyMode(mode) == buffered {
@@ -134,6 +135,13 @@ func (c *checker) judgeNamespaces(f *filter) {
 	}
 	if !lists(get(options, "receiving_namespaces", "untyped"), resultNamespace) {
 		c.found(f.doc, or(options, f.node), Warning, Receiving, "metadata_options: {receiving_namespaces: {untyped: [tidemark.result]}}", "results do not reach access logs")
+	}
+}
+
+// judgeRouteName looks at whether tidemark learns the names of routes. attributes are those that Envoy sends.
+func (c *checker) judgeRouteName(l location, attributes *yaml.Node, fix string) {
+	if len(c.config().OffRoutes) > 0 && !lists(attributes, "xds.route_name") {
+		c.found(l.doc, or(attributes, l.node), Error, RouteName, fix, "the server's off_routes do nothing: the names of routes do not reach tidemark")
 	}
 }
 

@@ -5,22 +5,20 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"strconv"
 
+	"github.com/tidemark-dev/tidemark/internal/access"
 	"github.com/tidemark-dev/tidemark/pipeline"
 	"github.com/tidemark-dev/tidemark/pipeline/transcript"
 )
 
 // Types of errors.
 const (
-	typeInvalid      = "invalid_request"
-	typeUnauthorized = "unauthorized"
-	typeNotFound     = "not_found"
-	typeMethod       = "method_not_allowed"
-	typeTooLarge     = "too_large"
-	typeMedia        = "unsupported_media_type"
-	typeNoUsage      = "no_usage"
-	typeInternal     = "internal"
+	typeInvalid  = "invalid_request"
+	typeNotFound = "not_found"
+	typeMethod   = "method_not_allowed"
+	typeTooLarge = "too_large"
+	typeMedia    = "unsupported_media_type"
+	typeNoUsage  = "no_usage"
 )
 
 // untouched is the outcome of a request that the engine was not asked about.
@@ -84,22 +82,5 @@ func answer(w http.ResponseWriter, a *asked, list string, out *pipeline.Outcome,
 	body := make([]byte, 0, len(list)+len(tail)+len(messages)+8)
 	body = append(append(append(body, `{"`...), a.name...), `":`...)
 	body = append(append(append(body, list...), ','), tail[1:]...)
-	return write(w, http.StatusOK, body)
-}
-
-func write(w http.ResponseWriter, status int, body []byte) error {
-	h := w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Content-Length", strconv.Itoa(len(body)))
-	h.Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(status)
-	if _, err := w.Write(body); err != nil {
-		return fmt.Errorf("write answer: %w", err)
-	}
-	return http.NewResponseController(w).Flush() //nolint:wrapcheck // the caller asks whether it went out
-}
-
-// refuse answers with an error. Its texts are fixed: they quote nothing.
-func refuse(w http.ResponseWriter, status int, kind, message string) {
-	_ = write(w, status, fmt.Appendf(nil, `{"error":{"type":%q,"message":%q}}`, kind, message)) // who went away needs no error
+	return access.Write(w, http.StatusOK, body)
 }

@@ -89,7 +89,7 @@ func (s *Server) request(r *http.Request, a *asked, now time.Time) *pipeline.Req
 	config, settings := s.o.Route(r.Header.Get(PipelineHeader))
 	c := *config
 	c.Levers, c.Diagnostics = pipeline.Levers{}, 0
-	id := identity.Of(s.headers(r), settings)
+	id := identity.Of(headers(r), settings)
 	q := &pipeline.Request{
 		ID: r.Header.Get("X-Request-Id"), Route: RouteName, Format: a.format, Now: now, Config: &c, Unbridged: true,
 		Tenant: id.Tenant, Session: id.Session, Agent: id.Agent, Auxiliary: id.Auxiliary, Bypass: id.Bypass, ClientSigned: id.ClientSigned,
@@ -101,15 +101,10 @@ func (s *Server) request(r *http.Request, a *asked, now time.Time) *pipeline.Req
 	return q
 }
 
-// headers are the headers by which tenant and session are told. A token that opens this door is nobody's credential: state that
-// hung on it would be lost when it changes.
-func (s *Server) headers(r *http.Request) identity.Headers {
-	return func(name string) string {
-		if name == "authorization" && s.o.Token != "" {
-			return ""
-		}
-		return strings.Join(r.Header.Values(name), ",")
-	}
+// headers are the headers by which tenant and session are told. A token that opened this door is no longer among them: it is
+// nobody's credential, and state that hung on it would be lost when it changes.
+func headers(r *http.Request) identity.Headers {
+	return func(name string) string { return strings.Join(r.Header.Values(name), ",") }
 }
 
 // decide asks the engine. The call has a goroutine of its own, so that neither an engine that hangs nor one that panics keeps the

@@ -137,33 +137,6 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-func TestToken(t *testing.T) {
-	d := open(t, nil, full(t), func(o *compress.Options) { o.Token = "open-sesame" })
-	for _, c := range []struct {
-		authorization string
-		status        int
-	}{
-		{"", 401},
-		{"Bearer", 401},
-		{"Bearer open-sesam", 401},
-		{"Basic open-sesame", 401},
-		{"open-sesame", 401},
-		{"Bearer open-sesame2", 401},
-		{"Bearer open-sesame", 200},
-		{"bearer open-sesame", 200},
-	} {
-		for path, want := range map[string]int{"/v1/compress": c.status, "/v1/usage": min(404, max(c.status, 401))} {
-			if c.status == 200 && path == "/v1/usage" {
-				want = 404
-			}
-			status, got, _ := d.post(path, []byte(liteLLM), "Authorization", c.authorization)
-			if status != want {
-				t.Errorf("%s, %q: %d %s", path, c.authorization, status, got.Raw)
-			}
-		}
-	}
-}
-
 // Bodies come in codings, sessions from headers and members, and a bypass decides nothing.
 func TestWaysIn(t *testing.T) {
 	var named string

@@ -20,6 +20,7 @@ import (
 	"github.com/tidemark-dev/tidemark/filters/readlifecycle"
 	"github.com/tidemark-dev/tidemark/filters/readmaturation"
 	"github.com/tidemark-dev/tidemark/filters/tiered"
+	"github.com/tidemark-dev/tidemark/internal/access"
 	"github.com/tidemark-dev/tidemark/internal/compress"
 	"github.com/tidemark-dev/tidemark/internal/identity"
 	"github.com/tidemark-dev/tidemark/pipeline"
@@ -137,7 +138,12 @@ func open(t fataler, store state.Store, c *pipeline.Config, change ...func(*comp
 	d.url = "http://" + l.Addr().String()
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- compress.New(o).Serve(ctx, l, 5*time.Second) }()
+	door := compress.New(o)
+	go func() {
+		err := access.NewServer(access.Options{Name: "compress", Handler: door, Log: o.Log}).Serve(ctx, l, 5*time.Second)
+		door.Wait()
+		done <- err
+	}()
 	t.Cleanup(func() {
 		http.DefaultClient.CloseIdleConnections()
 		stop()

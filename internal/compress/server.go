@@ -2,20 +2,18 @@ package compress
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"mime"
-	"net"
 	"net/http"
 	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/internal/access"
 	"github.com/tidemark-dev/tidemark/internal/coding"
 	"github.com/tidemark-dev/tidemark/internal/identity"
 	"github.com/tidemark-dev/tidemark/pipeline"
@@ -28,14 +26,8 @@ const RouteName = "compress"
 // gateway.
 const PipelineHeader = "x-tidemark-pipeline"
 
-// Limits of a request.
-const (
-	maxBody     = 32 << 20 // bytes, in its content coding and without it: the largest request that providers accept
-	maxHeader   = 64 << 10 // bytes
-	headTimeout = 5 * time.Second
-	bodyTimeout = 30 * time.Second // for reading a request, and for writing its answer
-	idleTimeout = 2 * time.Minute
-)
+// maxBody bounds a request, in its content coding and without it: the largest that providers accept, in bytes.
+const maxBody = 32 << 20
 
 // Reasons for which the engine is not asked. Together with the types of errors they are a closed list: labels of metrics.
 const (
@@ -65,61 +57,31 @@ type Observer interface {
 	Observed(r *pipeline.Request, o *pipeline.Outcome, v *pipeline.Observation)
 }
 
-// Options of a [Server]. All but Token must be there.
+// Options of a [Server]. All must be there.
 type Options struct {
 	Engine   Engine
 	Route    Route
 	Observer Observer
-	Token    string        // that requests must bear; empty: none
 	Deadline time.Duration // of the engine, per request
 	Now      func() time.Time
 	Log      *slog.Logger
 }
 
-// Server is the door.
+// Server is the door, as a handler. Who may come in is decided before it, by package access.
 type Server struct {
 	o     Options
-	token [sha256.Size]byte
 	sent  *sent
 	calls sync.WaitGroup // engine calls, also those that nobody waits for
 }
 
-// New returns a server. Nothing runs before Serve.
-func New(o Options) *Server {
-	return &Server{o: o, token: sha256.Sum256([]byte(o.Token)), sent: newSent()}
-}
+// New returns a server.
+func New(o Options) *Server { return &Server{o: o, sent: newSent()} }
 
-// Serve serves until ctx ends, then waits for requests under way, for at most drain. When it returns, no engine call runs.
-func (s *Server) Serve(ctx context.Context, l net.Listener, drain time.Duration) error {
-	h := &http.Server{
-		Handler: s, ReadHeaderTimeout: headTimeout, ReadTimeout: bodyTimeout, WriteTimeout: 2 * bodyTimeout, IdleTimeout: idleTimeout,
-		MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(s.o.Log.Handler(), slog.LevelDebug),
-	}
-	defer s.calls.Wait()
-	stopped := make(chan error, 1)
-	go func() {
-		<-ctx.Done()
-		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
-		defer cancel()
-		stopped <- h.Shutdown(last)
-	}()
-	if err := h.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serve compress: %w", err)
-	}
-	if <-stopped != nil {
-		return h.Close() //nolint:wrapcheck // it was asked to stop, and has
-	}
-	return nil
-}
+// Wait returns when no engine call runs any more. No request may come after it was called.
+func (s *Server) Wait() { s.calls.Wait() }
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	defer func() {
-		if v := recover(); v != nil {
-			s.logPanic("answer", v)
-			refuse(w, http.StatusInternalServerError, typeInternal, "something went wrong")
-		}
-	}()
 	var serve func(http.ResponseWriter, *http.Request)
 	switch r.URL.Path {
 	case "/v1/compress":
@@ -127,30 +89,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "/v1/usage":
 		serve = s.usage
 	default:
-		refuse(w, http.StatusNotFound, typeNotFound, "there are /v1/compress and /v1/usage")
+		access.Refuse(w, http.StatusNotFound, typeNotFound, "there are /v1/compress and /v1/usage")
 		return
 	}
-	switch {
-	case r.Method != http.MethodPost:
+	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
-		refuse(w, http.StatusMethodNotAllowed, typeMethod, "the method must be POST")
-	case !s.authorized(r):
-		s.o.Observer.Passed(typeUnauthorized)
-		w.Header().Set("WWW-Authenticate", "Bearer")
-		refuse(w, http.StatusUnauthorized, typeUnauthorized, "the bearer token is missing or wrong")
-	default:
-		serve(w, r)
+		access.Refuse(w, http.StatusMethodNotAllowed, typeMethod, "the method must be POST")
+		return
 	}
-}
-
-// authorized compares the token in constant time.
-func (s *Server) authorized(r *http.Request) bool {
-	if s.o.Token == "" {
-		return true
-	}
-	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	sum := sha256.Sum256([]byte(strings.TrimSpace(token)))
-	return subtle.ConstantTimeCompare(sum[:], s.token[:]) == 1 && strings.EqualFold(scheme, "bearer")
+	serve(w, r)
 }
 
 // body reads the body of a request without its content coding. It is false if the request was refused.
@@ -192,7 +139,7 @@ func isJSON(contentType string) bool {
 // fail refuses a request that would have been compressed.
 func (s *Server) fail(w http.ResponseWriter, status int, kind, message string) {
 	s.o.Observer.Passed(kind)
-	refuse(w, status, kind, message)
+	access.Refuse(w, status, kind, message)
 }
 
 // logPanic logs where a panic came from, and not what it says, which may quote a body.

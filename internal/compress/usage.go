@@ -12,6 +12,7 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/tidwall/gjson"
 
+	"github.com/tidemark-dev/tidemark/internal/access"
 	billing "github.com/tidemark-dev/tidemark/internal/usage"
 	"github.com/tidemark-dev/tidemark/pipeline"
 )
@@ -70,19 +71,19 @@ func (s *Server) usage(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !json.Valid(body) || !gjson.ParseBytes(body).IsObject() {
-		refuse(w, http.StatusBadRequest, typeInvalid, errNoObject.Error())
+		access.Refuse(w, http.StatusBadRequest, typeInvalid, errNoObject.Error())
 		return
 	}
 	top := gjson.ParseBytes(body)
 	id := top.Get("id").Str
 	f := s.sent.get(id, s.o.Now())
 	if f == nil {
-		refuse(w, http.StatusNotFound, typeNotFound, "nothing that has this id waits for its answer")
+		access.Refuse(w, http.StatusNotFound, typeNotFound, "nothing that has this id waits for its answer")
 		return
 	}
 	said := told(f, top)
 	if said.Status/100 == 2 && said.Usage == nil {
-		refuse(w, http.StatusUnprocessableEntity, typeNoUsage, "response or usage does not say what was billed")
+		access.Refuse(w, http.StatusUnprocessableEntity, typeNoUsage, "response or usage does not say what was billed")
 		return
 	}
 	s.sent.forget(id)

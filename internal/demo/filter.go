@@ -48,7 +48,7 @@ const startWait = 20 * time.Second
 // start runs the filter on its state directory and waits until it is ready.
 func (f *filter) start(ctx context.Context) error {
 	f.cmd = exec.CommandContext(ctx, f.exe, "demo-filter", "--clock", filepath.Join(f.dir, "clock"), "--listen", f.listen,
-		"--admin", f.admin, "--state", filepath.Join(f.dir, "state"), "--log-level", "warn")
+		"--admin-listen", f.admin, "--restore-listen", "", "--state", filepath.Join(f.dir, "state"), "--log-level", "warn")
 	f.cmd.Stderr = &f.log
 	if err := f.cmd.Start(); err != nil {
 		return fmt.Errorf("start tidemark: %w", err)

@@ -31,7 +31,7 @@ func naive(body []byte) ([]byte, error) {
 			continue
 		}
 		r := &ix.Results[p.Result]
-		text := filters.Marker(ix, &p, ix.ResultTokens(p.Result), "")
+		text := filters.Marker(ix, &p, ix.ResultTokens(p.Result), filters.Back{})
 		edits = append(edits, pipeline.Edit{Span: r.Content, Text: ix.Replacement(r, text)})
 	}
 	return pipeline.Splice(body, edits), nil

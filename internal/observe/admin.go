@@ -43,6 +43,9 @@ func (m *Metrics) Admin(config func() any, checks ...Check) http.Handler {
 	return mux
 }
 
+// Probe reports whether a path is one of those that only say whether the service works. They are for probes that know no secret.
+func Probe(path string) bool { return path == "/livez" || path == "/healthz" || path == "/readyz" }
+
 func ready(w http.ResponseWriter, r *http.Request, checks []Check) {
 	ctx, cancel := context.WithTimeout(r.Context(), probeTimeout)
 	defer cancel()

@@ -30,6 +30,7 @@ type Metrics struct {
 
 	responses
 	summaries
+	restores
 
 	routes bound
 
@@ -45,6 +46,7 @@ type Metrics struct {
 	streams                               prometheus.Gauge
 	streamsEnded                          *prometheus.CounterVec
 	streamTime                            *prometheus.HistogramVec
+	refused                               *prometheus.CounterVec
 	configLoads, configErrors             *prometheus.CounterVec
 	configLast                            prometheus.Gauge
 	configInfo                            *prometheus.GaugeVec
@@ -92,6 +94,7 @@ func NewMetrics(version string) *Metrics {
 	r.requests(m)
 	r.responses(m)
 	r.summaries(m)
+	r.restores(m)
 	r.service(m)
 	info := r.gaugeVec("build_info", "Constant 1; says which build runs.", "version", "revision", "goversion")
 	info.WithLabelValues(version, revision(), runtime.Version()).Set(1)
@@ -125,6 +128,9 @@ func (m *Metrics) Passed(reason string) { m.passed.WithLabelValues(reason).Inc()
 
 // Decoded counts a request whose body came in a content coding and was read. coding is a word of package coding.
 func (m *Metrics) Decoded(coding string) { m.encoded.WithLabelValues(coding).Inc() }
+
+// Refused counts a request that a listener refused before it was looked at. listener is its name, why a word of package access.
+func (m *Metrics) Refused(listener, why string) { m.refused.WithLabelValues(listener, why).Inc() }
 
 // ConfigLoaded counts an attempt to load the server's config, with its hash if it could be used.
 func (m *Metrics) ConfigLoaded(hash string, err error, now time.Time) {
@@ -214,6 +220,7 @@ func (r registerer) service(m *Metrics) {
 	m.streams = r.gauge("extproc_streams_inflight", "ext_proc streams that are open.")
 	m.streamsEnded = r.counterVec("extproc_streams_total", "ext_proc streams that ended, by gRPC code; Canceled is normal.", "code")
 	m.streamTime = r.histogramVec("extproc_stream_duration_seconds", "Duration of ext_proc streams.", streamBuckets, "code")
+	m.refused = r.counterVec("refused_requests_total", "Requests that a listener besides ext_proc refused before they were looked at.", "listener", "reason")
 	m.configLoads = r.counterVec("config_loads_total", "Attempts to load the server's config; after an error the last good one stays.", "result")
 	m.configErrors = r.counterVec("config_route_errors_total", "Distinct route configs that could not be used, by where they came from; such routes replay only.", "reason")
 	m.configLast = r.gauge("config_last_success_timestamp_seconds", "When the server's config was last loaded.")

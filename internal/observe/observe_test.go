@@ -75,6 +75,9 @@ func everything() *observe.Metrics {
 	m.ConfigLoaded("", errors.New("bad"), now)
 	m.ConfigLoaded("c0ffee", nil, now)
 	m.RouteConfigFailed("json")
+	m.Refused("restore", "rate_limited")
+	m.Restored("http", "ok", "readlifecycle", 250)
+	m.Restored("mcp", "miss", "", 0)
 	m.Summarized(summarize.Report{Outcome: summarize.Ready, Model: "claude-haiku-4-5", Input: 900, Output: 40, Cost: 0.25})
 	m.Summarized(summarize.Report{Outcome: summarize.Refused, Model: "claude-haiku-4-5", Input: 100, Output: 2, Cost: 0.5})
 	m.Summarized(summarize.Report{Outcome: summarize.Dropped})
@@ -163,6 +166,10 @@ func TestRequestIsCounted(t *testing.T) {
 		"tidemark_config_loads_total{result=ok} 1",
 		"tidemark_config_info{hash=c0ffee} 1",
 		"tidemark_config_route_errors_total{reason=json} 1",
+		"tidemark_refused_requests_total{listener=restore,reason=rate_limited} 1",
+		"tidemark_restores_total{path=http,result=ok} 1",
+		"tidemark_restores_total{path=mcp,result=miss} 1",
+		"tidemark_restored_tokens_total{filter=readlifecycle,path=http} 250",
 		"tidemark_summaries_total{outcome=ready} 1",
 		"tidemark_summaries_total{outcome=refused} 1",
 		"tidemark_summaries_total{outcome=dropped} 1",
@@ -276,6 +283,11 @@ func TestAdmin(t *testing.T) {
 	for path, want := range map[string]string{"/livez": "200 ok", "/healthz": "200 ok", "/readyz": "200 ok", "/config": "200 {\n  \"hash\": \"c0ffee\"\n}", "/other": "404 404 page not found"} {
 		if got := get(path); got != want {
 			t.Errorf("%s: %s", path, got)
+		}
+	}
+	for path, want := range map[string]bool{"/livez": true, "/healthz": true, "/readyz": true, "/metrics": false, "/config": false, "/v1/mode": false, "/livez/": false} {
+		if observe.Probe(path) != want {
+			t.Errorf("%s is open: %v", path, !want)
 		}
 	}
 	if got := get("/metrics"); !strings.Contains(got, `tidemark_build_info{`) {

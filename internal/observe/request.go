@@ -64,6 +64,9 @@ func (m *Metrics) decisions(route string, o *pipeline.Outcome) {
 			replays--
 		}
 	}
+	for _, r := range o.Restored {
+		m.Restored("inline", r.Result, r.Filter, b2i(r.Result == pipeline.RestoreOK)*r.Tokens)
+	}
 	for filter, n := range o.Reused {
 		m.reused.WithLabelValues(filter, "used").Add(float64(n))
 	}
@@ -86,6 +89,13 @@ func (m *Metrics) decisions(route string, o *pipeline.Outcome) {
 			m.breakpoints.WithLabelValues(route, action).Add(float64(n))
 		}
 	}
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // net is how many tokens a decision left out; a hold leaves out none.
@@ -188,5 +198,5 @@ func LogRequest(ctx context.Context, log *slog.Logger, r *pipeline.Request, o *p
 		slog.String("outcome", o.Class()), slog.String("gate", string(o.Gate)), slog.String("filters", names),
 		slog.String("cache", o.Cache.String()), slog.String("session", o.Session), slog.String("lineage", lineage(o)),
 		slog.Int("turn", int(o.Turn)), slog.Int("bytes_in", o.BytesIn), slog.Int("bytes_out", o.BytesOut),
-		slog.Int("tokens_removed", tokens), slog.Int("tokens_replayed", o.Tokens), slog.Int64("duration_us", o.Duration.Microseconds()))
+		slog.Int("tokens_removed", tokens), slog.Int("tokens_replayed", o.Tokens), slog.Int("restored", len(o.Restored)), slog.Int64("duration_us", o.Duration.Microseconds()))
 }

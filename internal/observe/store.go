@@ -34,6 +34,10 @@ func storeResult(err error) string {
 		return "conflict"
 	case errors.Is(err, state.ErrNotFound):
 		return "not_found"
+	case errors.Is(err, state.ErrWithdrawn):
+		return "withdrawn"
+	case errors.Is(err, state.ErrFull):
+		return "full"
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return "timeout"
 	}
@@ -87,6 +91,27 @@ func (s *store) Original(ctx context.Context, id string) (o *state.Original, err
 	o, err = s.next.Original(ctx, id)
 	s.done("original", start, err)
 	return o, err
+}
+
+func (s *store) Originals(ctx context.Context, key state.SessionKey) (originals []state.Original, err error) {
+	start := time.Now()
+	originals, err = s.next.Originals(ctx, key)
+	s.done("originals", start, err)
+	return originals, err
+}
+
+func (s *store) Seal(ctx context.Context, id string, sealed bool) error {
+	start := time.Now()
+	err := s.next.Seal(ctx, id, sealed)
+	s.done("seal", start, err)
+	return err
+}
+
+func (s *store) Withdraw(ctx context.Context, key state.SessionKey) (n int, err error) {
+	start := time.Now()
+	n, err = s.next.Withdraw(ctx, key)
+	s.done("withdraw", start, err)
+	return n, err
 }
 
 func (s *store) Close() error { return s.next.Close() }

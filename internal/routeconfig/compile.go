@@ -56,6 +56,7 @@ func (r *Resolver) compile(raw map[string]any) (*Route, Problems) {
 	route.Effective["pipeline"], route.Effective["components"] = names, components
 	route.Config.Filters, route.Config.Hash = chain, hash(route.Effective)
 	route.Config.Levers, route.Config.Moves, route.Config.Diagnostics = keys.levers(), keys.moves(), keys.Diagnostics
+	route.Config.Withheld, route.Config.Holdout, route.Config.Inline = 1-keys.Rollout, keys.Holdout, bool(keys.Inline)
 	route.Config.Roles = roles
 	return route, nil
 }

@@ -43,6 +43,9 @@ type Keys struct {
 	RawGuard     Switch  `config:"raw_guard" doc:"near the model's context window decide nothing, so that the client compacts"`
 	BeyondWindow Switch  `config:"beyond_window" doc:"near the model's context window move whatever it costs, for clients that do not compact"`
 	Brake        Switch  `config:"brake" doc:"decide nothing new on a branch whose cache reads fall short without cause"`
+	Inline       Switch  `config:"inline_restore" doc:"offer conversations, from their first request on, one more tool by which the model gets back what was left out (docs/restore.md); the client need not know of it"`
+	Rollout      float64 `config:"rollout" doc:"share of sessions on which anything new is decided; the others are metered as in mode shadow, and replay what is in force"`
+	Holdout      float64 `config:"holdout" doc:"share of sessions on which nothing new is decided or metered, whatever the rollout: the group that the others are compared with"`
 	Diagnostics  float64 `config:"diagnostics" doc:"share of sessions that ask the Claude API why its cache missed, by a member diagnostics of their requests (docs/envoy.md); a 400 to one of those ends it on its route until the restart"`
 }
 
@@ -52,7 +55,7 @@ func DefaultKeys() Keys {
 		Binding: BindingModel, Anonymous: AnonymousOff, SessionHeaders: identity.DefaultSessionHeaders(),
 		TTLRegret:   0.01, // on recorded sessions lifts saved less with 5 %, and with 1 % none lost more than that
 		MinGainFrac: 0.05, Budget: 3, Spacing: 8,
-		RawGuard: true, Brake: true,
+		RawGuard: true, Brake: true, Rollout: 1,
 	}
 }
 
@@ -72,6 +75,8 @@ func (k *Keys) validate() (problems Problems) {
 	share("min_gain_frac", k.MinGainFrac)
 	count("rewrite_budget", k.Budget)
 	count("min_turns_between_moves", k.Spacing)
+	share("rollout", k.Rollout)
+	share("holdout", k.Holdout)
 	share("diagnostics", k.Diagnostics)
 	return problems
 }

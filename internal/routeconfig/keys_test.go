@@ -28,6 +28,9 @@ func TestLeversAndMoves(t *testing.T) {
 		`{"pipeline": [], "warm": true, "min_gain_frac": 0, "rewrite_budget": 1, "min_turns_between_moves": 0, "horizon": 40}`: func(c *pipeline.Config) {
 			c.Moves.Warm, c.Moves.MinGain, c.Moves.Budget, c.Moves.Spacing, c.Moves.Horizon = true, 0, 1, 0, 40
 		},
+		`{"pipeline": [], "rollout": 0.25, "holdout": 0.1, "inline_restore": "on"}`: func(c *pipeline.Config) {
+			c.Withheld, c.Holdout, c.Inline = 0.75, 0.1, true
+		},
 		`{"pipeline": [], "ttl": "1h", "raw_guard": false, "beyond_window": true, "brake": "off"}`: func(c *pipeline.Config) {
 			c.Levers.TTL, c.Moves.RawGuard, c.Moves.BeyondWindow, c.Moves.Brake = pipeline.HourTTL, false, true, false
 		},
@@ -40,7 +43,10 @@ func TestLeversAndMoves(t *testing.T) {
 			t.Errorf("%s: %v", text, ps.Err())
 			continue
 		}
-		got := &pipeline.Config{Levers: route.Config.Levers, Moves: route.Config.Moves, Diagnostics: route.Config.Diagnostics}
+		got := &pipeline.Config{
+			Levers: route.Config.Levers, Moves: route.Config.Moves, Diagnostics: route.Config.Diagnostics,
+			Withheld: route.Config.Withheld, Holdout: route.Config.Holdout, Inline: route.Config.Inline,
+		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: %s", text, diff)
 		}

@@ -94,7 +94,7 @@ func rewriting(config map[string]any) map[string]any {
 
 // operatorKeys say whose requests these are and how far tidemark may go. A preset says nothing of that, so that the server's
 // default does, whichever preset a route names.
-var operatorKeys = []string{"tenant", "session_headers", "anonymous", "resigned", "binding", "mode"}
+var operatorKeys = []string{"tenant", "session_headers", "anonymous", "resigned", "binding", "mode", "rollout", "holdout", "inline_restore"}
 
 // presets makes named pipelines of the presets, laid over the operator's keys of a config. One with a filter that the resolver
 // does not know is not offered. Pipelines whose names are taken stay as they are.

@@ -191,7 +191,7 @@ func TestIdentitySettings(t *testing.T) {
 
 // keys are those that a route config accepts besides its filters'.
 const keys = "pipeline, components, mode, binding, tenant, resigned, session_headers, tools, anonymous, ttl, ttl_regret, place, warm, min_gain_frac, rewrite_budget, " +
-	"min_turns_between_moves, horizon, raw_guard, beyond_window, brake, diagnostics"
+	"min_turns_between_moves, horizon, raw_guard, beyond_window, brake, inline_restore, rollout, holdout, diagnostics"
 
 // presetNames are the names that a resolver lists of presets, the default left out.
 func presetNames() string {

@@ -9,21 +9,18 @@
 package serverconfig
 
 import (
-	"fmt"
 	"log/slog"
 	"maps"
-	"net"
 	"net/url"
 	"reflect"
-	"strconv"
-	"strings"
+	"slices"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/internal/access"
 	"github.com/tidemark-dev/tidemark/internal/observe"
 	"github.com/tidemark-dev/tidemark/internal/routeconfig"
 	"github.com/tidemark-dev/tidemark/pipeline"
 	"github.com/tidemark-dev/tidemark/pipeline/cache"
-	"github.com/tidemark-dev/tidemark/pipeline/transcript"
 )
 
 // Memory is the state key's value for a store that is lost with the process.
@@ -31,16 +28,22 @@ const Memory = "memory:"
 
 // Config are the server's keys.
 type Config struct {
-	Listen       string                    `config:"listen" doc:"address of the ext_proc service: host:port or unix:path"`
-	Admin        string                    `config:"admin" doc:"address of /metrics, /livez, /readyz and /config: host:port"`
-	State        string                    `config:"state" doc:"directory of the state store, or memory: for a store that is lost with the process"`
-	Log          Log                       `config:"log"`
+	Listen       string                    `config:"listen" doc:"address of the ext_proc service: host:port or unix:path. Whoever reaches it can speak as Envoy, for any tenant: let it be a socket, an address in a network of its own, or behind mutual TLS"`
+	TLS          access.TLS                `config:"tls"`
+	Admin        Admin                     `config:"admin"`
+	Restore      Restore                   `config:"restore"`
 	Compress     Compress                  `config:"compress"`
+	State        string                    `config:"state" doc:"directory of the state store, or memory: for a store that is lost with the process"`
+	SecretFile   string                    `config:"secret_file" doc:"file with the server's secret, at least 32 bytes of anything, the same for all replicas; empty: made at the first start and kept in the state store. A store that has another one does not open. Not for memory:"`
+	KeyFile      string                    `config:"encryption_key_file" doc:"file with the keys that state is encrypted by, one per line, 32 bytes in hex or base64 (openssl rand -hex 32). The first is in use, the others are older ones that are still read: to rotate, put a new line on top and restart. Empty: state is not encrypted. What was written without keys stays readable until the store merges it. Not for memory:"`
+	MaxOriginals int                       `config:"max_original_bytes" doc:"bytes of originals that are kept per tenant; beyond that the least recently used give way, and where all are in use nothing more is left out; 0: no cap"`
+	Log          Log                       `config:"log"`
 	Deadline     time.Duration             `config:"deadline" doc:"time for one body; keep it below message_timeout of Envoy's ext_proc filter"`
 	MaxBodyBytes int                       `config:"max_body_bytes" doc:"larger bodies pass untouched; keep it at or above the buffer limit of Envoy's routes"`
 	DrainDelay   time.Duration             `config:"drain_delay" doc:"time between the signal to stop, when health turns to NOT_SERVING, and the end of accepting streams"`
 	DrainTimeout time.Duration             `config:"drain_timeout" doc:"time for open streams to end after that"`
 	Mode         pipeline.Mode             `config:"mode" doc:"active, shadow (only meter what active would do) or off (not even replay); routes can only narrow it"`
+	OffRoutes    []string                  `config:"off_routes" doc:"names of routes, as Envoy calls them (attribute xds.route_name), on which mode is off"`
 	Default      map[string]any            `config:"default" doc:"route config of routes that say nothing"`
 	Pipelines    map[string]map[string]any `config:"pipelines" doc:"route configs by name, for routes that give a name; one of a preset's name takes its place"`
 	Prices       []cache.Override          `config:"prices" doc:"what is known better of models than the built-in table of prices says: a list, by model"`
@@ -52,18 +55,44 @@ type Log struct {
 	Format string `config:"format" doc:"text or json"`
 }
 
+// Admin are the keys of the listener for operators and their tools.
+type Admin struct {
+	Listen    string     `config:"listen" doc:"address of /metrics, /livez, /readyz, /config, and of /v1/ for operators (docs/restore.md): host:port or unix:path. /v1/ is there only if the address is local (loopback or a socket), or with token_file or mutual TLS"`
+	TokenFile string     `config:"token_file" doc:"file with bearer tokens, one per line (openssl rand -hex 32); requests must bear one of them, but for /livez, /healthz and /readyz. It is read again when it changes: to rotate, add a line, later take the other away"`
+	TLS       access.TLS `config:"tls"`
+}
+
+// Restore are the keys of the listener on which models and their clients get back what was left out.
+type Restore struct {
+	Listen    string     `config:"listen" doc:"address of /v1/originals and of the MCP server (docs/restore.md): host:port or unix:path; empty: there is none. An address that is not local needs token_file or mutual TLS"`
+	TokenFile string     `config:"token_file" doc:"file with bearer tokens, one per line, as admin.token_file. X-Tidemark-Token may hold the token where Authorization is taken"`
+	TLS       access.TLS `config:"tls"`
+	Rate      float64    `config:"rate" doc:"requests per second of one client, by its address (those behind one proxy are one); twice as many may come at once, and 25 times as many from all"`
+	Tenant    string     `config:"tenant" doc:"who may have an original: id (whoever has its id, which cannot be guessed), credential (whose request bears the credential of the tenant's LLM requests; rotating ones name no tenant), or header:NAME (by a header that the gateway sets, here and on LLM requests)"`
+}
+
 // Compress are the keys of the second door, for gateways that call no external processor.
 type Compress struct {
-	Listen    string `config:"listen" doc:"address of POST /v1/compress (docs/compress.md): host:port or unix:path; empty: there is none. Without token_file the host must be localhost or a loopback address"`
-	TokenFile string `config:"token_file" doc:"file with the bearer token that requests to it must have"`
+	Listen    string     `config:"listen" doc:"address of POST /v1/compress (docs/compress.md): host:port or unix:path; empty: there is none. An address that is not local needs token_file or mutual TLS"`
+	TokenFile string     `config:"token_file" doc:"file with bearer tokens, one per line, as admin.token_file"`
+	TLS       access.TLS `config:"tls"`
 }
+
+// Values of the key restore.tenant.
+const (
+	TenantByID         = "id"
+	TenantByCredential = "credential"
+	TenantByHeader     = "header:" // and the header's name
+)
 
 // Defaults returns the config of a server that is given none. The caller owns it.
 func Defaults() Config {
 	return Config{
 		Listen:       ":9002",
-		Admin:        ":9003",
+		Admin:        Admin{Listen: "127.0.0.1:9003"},
+		Restore:      Restore{Listen: "127.0.0.1:9004", Rate: 20, Tenant: TenantByID},
 		State:        "tidemark-state",
+		MaxOriginals: 1 << 30,
 		Log:          Log{Level: "info", Format: observe.LogText},
 		Deadline:     150 * time.Millisecond, // Envoy's default message_timeout is 200 ms
 		MaxBodyBytes: 32 << 20,               // the largest request that providers accept
@@ -80,57 +109,6 @@ func (l *Log) SlogLevel() slog.Level {
 	return v
 }
 
-// validate checks values that have the right type.
-func (c *Config) validate() (problems routeconfig.Problems) {
-	add := func(ok bool, text string, path ...string) {
-		if !ok {
-			problems = append(problems, &routeconfig.Problem{Path: path, Text: text})
-		}
-	}
-	add(isListener(c.Listen), "must be host:port or unix:path", "listen")
-	add(c.Compress.Listen == "" || isListener(c.Compress.Listen), "must be host:port or unix:path", "compress", "listen")
-	add(c.Compress.TokenFile != "" || !isListener(c.Compress.Listen) || isLocal(c.Compress.Listen), "others could reach it: without token_file it must be a loopback address or unix:path", "compress", "listen")
-	add(isAddress(c.Admin), "must be host:port", "admin")
-	add(c.State != "", "must be a directory or "+Memory, "state")
-	add(c.Deadline > 0, "must be above 0", "deadline")
-	add(c.DrainDelay >= 0, "must not be negative", "drain_delay")
-	add(c.DrainTimeout >= 0, "must not be negative", "drain_timeout")
-	add(c.MaxBodyBytes > 0 && c.MaxBodyBytes <= transcript.MaxBytes, fmt.Sprintf("must be from 1 to %d", transcript.MaxBytes), "max_body_bytes")
-	switch c.Log.Level {
-	case "debug", "info", "warn", "error":
-	default:
-		problems = append(problems, &routeconfig.Problem{Path: []string{"log", "level"}, Text: "not one of the known words", Accepted: []string{"debug", "info", "warn", "error"}})
-	}
-	switch c.Log.Format {
-	case observe.LogText, observe.LogJSON:
-	default:
-		problems = append(problems, &routeconfig.Problem{Path: []string{"log", "format"}, Text: "not one of the known words", Accepted: []string{observe.LogText, observe.LogJSON}})
-	}
-	return problems
-}
-
-func isListener(s string) bool {
-	return isAddress(s) || strings.HasPrefix(s, "unix:") && len(s) > len("unix:")
-}
-
-// isLocal reports whether nobody on another machine reaches a listener.
-func isLocal(s string) bool {
-	if strings.HasPrefix(s, "unix:") {
-		return true
-	}
-	host, _, err := net.SplitHostPort(s)
-	return err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback())
-}
-
-func isAddress(s string) bool {
-	_, port, err := net.SplitHostPort(s)
-	if err != nil {
-		return false
-	}
-	_, err = strconv.ParseUint(port, 10, 16)
-	return err == nil
-}
-
 // Redacted is the config as maps and scalars, by key, without credentials.
 func (c *Config) Redacted() map[string]any {
 	d := *c
@@ -140,11 +118,14 @@ func (c *Config) Redacted() map[string]any {
 	return routeconfig.Plain(&d)
 }
 
+// live are the keys with one value each that a running server takes over.
+var live = []string{"mode", "log.level"}
+
 // NeedsRestart names the keys that differ between two configs and that a running server does not take over.
 func NeedsRestart(running, loaded *Config) (keys []string) {
 	a, b := scalars(running), scalars(loaded)
 	for i := range a {
-		if a[i].Default != b[i].Default && a[i].Name != "mode" && a[i].Name != "log.level" {
+		if a[i].Default != b[i].Default && !slices.Contains(live, a[i].Name) {
 			keys = append(keys, a[i].Name)
 		}
 	}
@@ -158,7 +139,7 @@ func NeedsRestart(running, loaded *Config) (keys []string) {
 func (l *Loaded) InUse(running *Loaded) *Loaded {
 	u := *l
 	u.Config, u.PriceTable, u.Origins = running.Config, running.PriceTable, maps.Clone(l.Origins)
-	u.Mode, u.Log.Level, u.Default, u.Pipelines = l.Mode, l.Log.Level, l.Default, l.Pipelines
+	u.Mode, u.OffRoutes, u.Log.Level, u.Default, u.Pipelines = l.Mode, l.OffRoutes, l.Log.Level, l.Default, l.Pipelines
 	for _, key := range NeedsRestart(&running.Config, &l.Config) {
 		u.Origins[key] = running.Origins[key]
 	}
@@ -166,10 +147,13 @@ func (l *Loaded) InUse(running *Loaded) *Loaded {
 	return &u
 }
 
+// composite are the keys that are lists or mappings. They have no variable and no flag.
+var composite = []string{"off_routes", "default", "pipelines", "prices"}
+
 // scalars describes the keys that have one value each, with that value.
 func scalars(c *Config) (keys []routeconfig.Key) {
 	for _, k := range routeconfig.Describe(c) {
-		if k.Name != "default" && k.Name != "pipelines" && k.Name != "prices" {
+		if !slices.Contains(composite, k.Name) {
 			keys = append(keys, k)
 		}
 	}

@@ -104,19 +104,20 @@ Envoy's, and ` + "`tidemark check --print`" + ` shows each effective value and w
 
 One YAML file (` + "`--config`" + `), environment variables, flags. A flag counts before a variable, that before the file, that before the default. Unknown keys
 and wrong types stop the start. While the server runs, the file is read again when it changes and on SIGHUP; a file that cannot be used
-changes nothing and is counted in ` + "`tidemark_config_loads_total{result=\"error\"}`" + `. ` + "`mode`, `log.level`, `default` and `pipelines`" + ` are taken over at once,
-the other keys at the next start.
+changes nothing and is counted in ` + "`tidemark_config_loads_total{result=\"error\"}`" + `. ` + "`mode`, `off_routes`, `log.level`, `default` and `pipelines`" + ` are taken over at once,
+the other keys at the next start. The files of tokens and of certificates are read again when they change, those of secret and encryption keys at the next start.
 
 | key | default | variable | flag | meaning |
 |---|---|---|---|---|`)
 	d := serverconfig.Defaults()
-	flags := map[string]bool{"listen": true, "admin": true, "state": true, "log.level": true, "log.format": true}
+	flags := map[string]bool{"listen": true, "admin.listen": true, "restore.listen": true, "state": true, "log.level": true, "log.format": true}
 	for _, k := range routeconfig.Describe(&d) {
 		env, flag := "`"+serverconfig.EnvName(k.Name)+"`", ""
 		if flags[k.Name] {
 			flag = "`" + serverconfig.FlagName(k.Name) + "`"
 		}
-		if k.Name == "default" || k.Name == "pipelines" || k.Name == "prices" {
+		switch k.Name {
+		case "off_routes", "default", "pipelines", "prices":
 			env = ""
 		}
 		p("| `%s` | `%s` | %s | %s | %s |", k.Name, value(k.Default), env, flag, k.Doc)
@@ -227,15 +228,17 @@ func example() string {
 	var w writer
 	w.WriteString("# Every key of tidemark's server config with its default. Written from the code, see docs/config.md.\n\n")
 	d := serverconfig.Defaults()
-	section := ""
+	var sections []string
 	for _, k := range routeconfig.Describe(&d) {
-		name, depth := k.Name, 0
-		if s, key, ok := strings.Cut(k.Name, "."); ok {
-			if s != section {
-				w.key(0, s, "", "")
+		path := strings.Split(k.Name, ".")
+		name, depth := path[len(path)-1], len(path)-1
+		for i, s := range path[:depth] {
+			if i >= len(sections) || sections[i] != s {
+				sections = append(sections[:i], s)
+				w.key(i, s, "", "")
 			}
-			section, name, depth = s, key, 1
 		}
+		sections = sections[:depth]
 		switch k.Name {
 		case "default":
 			w.key(0, name, k.Doc, "")

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tidemark-dev/tidemark/filters/all"
+	"github.com/tidemark-dev/tidemark/internal/access"
 	"github.com/tidemark-dev/tidemark/internal/routeconfig"
 	"github.com/tidemark-dev/tidemark/internal/serverconfig"
 	"github.com/tidemark-dev/tidemark/pipeline"
@@ -49,10 +50,10 @@ func env(vars map[string]string) func(string) (string, bool) {
 }
 
 func TestFlagBeforeEnvBeforeFileBeforeDefault(t *testing.T) {
-	path := file(t, "listen: :1\nadmin: :1\nlog:\n  level: warn\n  format: json\ndeadline: 2s\n")
+	path := file(t, "listen: :1\nadmin: {listen: :1}\nlog:\n  level: warn\n  format: json\ndeadline: 2s\n")
 	l, err := serverconfig.Load(serverconfig.Sources{
 		File: path, Filters: known(),
-		Env:   env(map[string]string{"TIDEMARK_LISTEN": ":2", "TIDEMARK_ADMIN": ":2", "TIDEMARK_LOG_LEVEL": "error", "TIDEMARK_MODE": "shadow", "TIDEMARK_STATE": "", "TIDEMARK_MAX_BODY_BYTES": "1000"}),
+		Env:   env(map[string]string{"TIDEMARK_LISTEN": ":2", "TIDEMARK_ADMIN_LISTEN": ":2", "TIDEMARK_LOG_LEVEL": "error", "TIDEMARK_MODE": "shadow", "TIDEMARK_STATE": "", "TIDEMARK_MAX_BODY_BYTES": "1000"}),
 		Flags: map[string]string{"listen": ":3"},
 	})
 	if err != nil {
@@ -60,7 +61,7 @@ func TestFlagBeforeEnvBeforeFileBeforeDefault(t *testing.T) {
 	}
 	for key, want := range map[string]string{
 		"listen":         "flag --listen :3",
-		"admin":          "env TIDEMARK_ADMIN :2",
+		"admin.listen":   "env TIDEMARK_ADMIN_LISTEN :2",
 		"log.level":      "env TIDEMARK_LOG_LEVEL error",
 		"log.format":     "file " + path + ":5 json",
 		"deadline":       "file " + path + ":6 2s",
@@ -96,35 +97,57 @@ func toString(v any) string {
 	return ""
 }
 
-// Without a token the second door is for this machine alone.
-func TestSecondDoor(t *testing.T) {
-	for _, text := range []string{
-		`{listen: "127.0.0.1:9004"}`, `{listen: "[::1]:9004"}`, `{listen: "localhost:0"}`, `{listen: "unix:/run/tidemark"}`, `{listen: ""}`, `{listen: ":9004", token_file: /etc/token}`,
-	} {
-		file := filepath.Join(t.TempDir(), "tidemark.yaml")
-		if err := os.WriteFile(file, []byte("compress: "+text), 0o600); err != nil {
-			t.Fatal(err)
+// Without a credential the doors are for this machine alone.
+func TestDoors(t *testing.T) {
+	for _, section := range []string{"compress: ", "restore: "} {
+		for _, text := range []string{
+			`{listen: "127.0.0.1:9004"}`, `{listen: "[::1]:9004"}`, `{listen: "localhost:0"}`, `{listen: "unix:/run/tidemark"}`, `{listen: ""}`,
+			`{listen: ":9004", token_file: /etc/token}`, `{listen: ":9004", tls: {cert_file: a, key_file: b, client_ca_file: c}}`,
+		} {
+			if _, err := serverconfig.Load(serverconfig.Sources{File: file(t, section+text), Filters: known()}); err != nil {
+				t.Errorf("%s: %v", text, err)
+			}
 		}
-		if _, err := serverconfig.Load(serverconfig.Sources{File: file, Filters: known()}); err != nil {
-			t.Errorf("%s: %v", text, err)
-		}
+	}
+}
+
+// Nobody but this machine reaches what a server without a config offers besides ext_proc, which others must reach.
+func TestDefaultsAreLocal(t *testing.T) {
+	d := serverconfig.Defaults()
+	if !access.Local(d.Admin.Listen) || !access.Local(d.Restore.Listen) || d.Compress.Listen != "" {
+		t.Errorf("%s, %s, %s", d.Admin.Listen, d.Restore.Listen, d.Compress.Listen)
 	}
 }
 
 func TestFaultsSayWhere(t *testing.T) {
 	for text, want := range map[string]string{
-		"listen: nowhere":                         `FILE:1:1: listen: must be host:port or unix:path`,
-		"lissen: :1":                              `FILE:1:1: lissen: unknown key; accepted: listen, admin, state, log, compress, deadline, max_body_bytes, drain_delay, drain_timeout, mode, default, pipelines, prices`,
-		"compress: {listen: nowhere}":             `FILE:1:12: compress.listen: must be host:port or unix:path`,
-		"compress: {listen: \":9004\"}":           `FILE:1:12: compress.listen: others could reach it: without token_file it must be a loopback address or unix:path`,
-		"compress: {listen: \"tidemark:9004\"}":   `FILE:1:12: compress.listen: others could reach it: without token_file it must be a loopback address or unix:path`,
-		"log:\n  level: loud":                     `FILE:2:3: log.level: not one of the known words; accepted: debug, info, warn, error`,
-		"log: loud":                               `FILE:1:1: log: must be a mapping`,
-		"log: {lewel: info}":                      `FILE:1:7: log.lewel: unknown key; accepted: level, format`,
-		"deadline: 150":                           `FILE:1:1: deadline: must be a duration with its unit, such as 150ms or 5m`,
-		"deadline: 0s":                            `FILE:1:1: deadline: must be above 0`,
-		"max_body_bytes: 1e9":                     `FILE:1:1: max_body_bytes: must be from 1 to 67108864`,
-		"admin: unix:/x":                          `FILE:1:1: admin: must be host:port`,
+		"listen: nowhere":                       `FILE:1:1: listen: must be host:port or unix:path`,
+		"lissen: :1":                            `FILE:1:1: lissen: unknown key; accepted: listen, tls, admin, restore, compress, state, secret_file, encryption_key_file, max_original_bytes, log, deadline, max_body_bytes, drain_delay, drain_timeout, mode, off_routes, default, pipelines, prices`,
+		"compress: {listen: nowhere}":           `FILE:1:12: compress.listen: must be host:port or unix:path`,
+		"compress: {listen: \":9004\"}":         `FILE:1:12: compress.listen: others could reach it: without token_file or mutual TLS it must be a loopback address or unix:path`,
+		"compress: {listen: \"tidemark:9004\"}": `FILE:1:12: compress.listen: others could reach it: without token_file or mutual TLS it must be a loopback address or unix:path`,
+		"log:\n  level: loud":                   `FILE:2:3: log.level: not one of the known words; accepted: debug, info, warn, error`,
+		"log: loud":                             `FILE:1:1: log: must be a mapping`,
+		"log: {lewel: info}":                    `FILE:1:7: log.lewel: unknown key; accepted: level, format`,
+		"deadline: 150":                         `FILE:1:1: deadline: must be a duration with its unit, such as 150ms or 5m`,
+		"deadline: 0s":                          `FILE:1:1: deadline: must be above 0`,
+		"max_body_bytes: 1e9":                   `FILE:1:1: max_body_bytes: must be from 1 to 67108864`,
+		"admin: {listen: nowhere}":              `FILE:1:9: admin.listen: must be host:port or unix:path`,
+		"admin: \":9003\"":                      `FILE:1:1: admin: must be a mapping`,
+		"restore: {listen: \":9004\"}":          `FILE:1:11: restore.listen: others could reach it`,
+		"restore: {listen: \":9004\", tls: {cert_file: a, key_file: b}}": `FILE:1:11: restore.listen: others could reach it`,
+		"restore: {rate: 0}":                      `FILE:1:11: restore.rate: must be above 0, and at most 1000000`,
+		"restore: {rate: fast}":                   `FILE:1:11: restore.rate: must be a number`,
+		"restore: {tenant: everybody}":            `FILE:1:11: restore.tenant: not one of the known words; accepted: id, credential, header:NAME`,
+		"restore: {tenant: \"header:\"}":          `FILE:1:11: restore.tenant: must name a header`,
+		"restore: {tenant: \"header:x y\"}":       `FILE:1:11: restore.tenant: must name a header`,
+		"tls: {cert_file: a}":                     `tls.key_file: must be there with cert_file`,
+		"tls: {client_ca_file: a}":                `tls.cert_file: must be there with key_file and client_ca_file`,
+		"admin: {tls: {key_file: a}}":             `admin.tls.cert_file: must be there with key_file`,
+		"admin: {tls: {cert: a}}":                 `FILE:1:15: admin.tls.cert: unknown key; accepted: cert_file, key_file, client_ca_file`,
+		"max_original_bytes: -1":                  `FILE:1:1: max_original_bytes: must not be negative`,
+		"off_routes: x":                           `FILE:1:1: off_routes: must be a list`,
+		"off_routes: [a, '']":                     `FILE:1:17: off_routes[1]: must be the name of a route`,
 		"default:\n  pipeline:\n  - nope":         `FILE:3:5: default.pipeline[0]: unknown filter "nope"; accepted: ` + strings.Join(all.Names(), ", "),
 		"pipelines:\n  a: {pipeline: b}":          `FILE:2:7: pipelines.a.pipeline: must be a list of filters`,
 		"pipelines: {a: 3}":                       `FILE:1:13: pipelines.a: must be a mapping, not a number`,
@@ -234,6 +257,7 @@ func TestDefaultIsAPreset(t *testing.T) {
 func TestNeedsRestart(t *testing.T) {
 	a, b := serverconfig.Defaults(), serverconfig.Defaults()
 	b.Listen, b.Mode, b.Log.Level, b.Log.Format = ":1", pipeline.Off, "debug", "json"
+	b.OffRoutes = []string{"x"}
 	b.Default = map[string]any{"mode": "off"}
 	if got := strings.Join(serverconfig.NeedsRestart(&a, &b), " "); got != "listen log.format" {
 		t.Error(got)
@@ -257,12 +281,12 @@ func TestInUse(t *testing.T) {
 		return l
 	}
 	before := load("deadline: 100ms")
-	after := load("mode: off\nlog: {level: debug, format: json}\ndeadline: 1s\nprices: [{model: x, input: 1}]\npipelines: {a: {pipeline: []}}")
+	after := load("mode: off\noff_routes: [x]\nlog: {level: debug, format: json}\ndeadline: 1s\nprices: [{model: x, input: 1}]\npipelines: {a: {pipeline: []}}")
 	u := after.InUse(before)
 	if u.Deadline != before.Deadline || u.Log.Format != "text" || len(u.Prices) > 0 || u.PriceTable != before.PriceTable || u.Origins["deadline"] != before.Origins["deadline"] {
 		t.Errorf("what needs a restart changed: %+v", u.Config)
 	}
-	if u.Mode != pipeline.Off || u.Log.Level != "debug" || u.Pipelines["a"] == nil || u.Routes != after.Routes || u.Origins["mode"] != after.Origins["mode"] {
+	if u.Mode != pipeline.Off || len(u.OffRoutes) != 1 || u.Log.Level != "debug" || u.Pipelines["a"] == nil || u.Routes != after.Routes || u.Origins["mode"] != after.Origins["mode"] {
 		t.Errorf("what can change did not: %+v", u.Config)
 	}
 	if same := before.InUse(before); same.Hash != before.Hash || u.Hash == before.Hash || u.Hash == after.Hash {

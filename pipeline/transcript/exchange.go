@@ -17,7 +17,7 @@ type Gap struct {
 
 // Gap finds what may be left out between two messages. With keepHuman what a human said there stays, and so does what it
 // answers, else two user messages would stand in a row; so does an exchange whose results came with a human's words. What loads
-// a tool stays in any case, and messages that are neither the user's nor the assistant's. ok is false if nothing would be left
+// a tool stays in any case, as do what gives an original back and messages that are neither the user's nor the assistant's. ok is false if nothing would be left
 // out, or if what belongs together would be parted: a call and its result, also those of the provider's own tools.
 func (ix *Index) Gap(head, next int32, keepHuman bool) (g Gap, ok bool) {
 	g = Gap{Head: head, Next: next, Dropped: make([]bool, len(ix.Messages))}
@@ -28,7 +28,7 @@ func (ix *Index) Gap(head, next int32, keepHuman bool) (g Gap, ok bool) {
 		}
 		keep := keepHuman && end < next && ix.Human(end) && !ix.answers(end)
 		for i := m; i < end; i++ {
-			keep = keep || keepHuman && ix.Human(i) || ix.loads(i)
+			keep = keep || keepHuman && ix.Human(i) || ix.loads(i) || ix.restored(i)
 		}
 		for i := m; i < end; i++ {
 			g.Dropped[i] = !keep && ix.Messages[i].Role != OtherRole
@@ -85,6 +85,16 @@ func (ix *Index) loads(m int32) bool {
 		if r := ix.Blocks[i].Result; r >= 0 && (ix.Results[r].Form == MixedForm &&
 			bytes.Contains(ix.Results[r].Content.Of(ix.Body), []byte(`"tool_reference"`)) ||
 			ix.Format == Responses && ix.Results[r].Form == NoContent && gjson.GetBytes(ix.Blocks[i].Raw.Of(ix.Body), "type").Str == "tool_search_output") {
+			return true
+		}
+	}
+	return false
+}
+
+// restored reports whether a message holds an original that was given back.
+func (ix *Index) restored(m int32) bool {
+	for i := ix.Messages[m].First; i < ix.Messages[m].Last; i++ {
+		if r := ix.Blocks[i].Result; r >= 0 && ix.Results[r].Call >= 0 && ix.Restores(ix.Results[r].Call) {
 			return true
 		}
 	}

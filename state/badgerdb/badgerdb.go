@@ -1,8 +1,10 @@
 package badgerdb
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
+	"crypto/subtle"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -18,6 +20,7 @@ import (
 	"github.com/dgraph-io/badger/v4/options"
 
 	"github.com/tidemark-dev/tidemark/state"
+	"github.com/tidemark-dev/tidemark/state/internal/quota"
 )
 
 const (
@@ -26,6 +29,8 @@ const (
 	memTableSize = 16 << 20
 	valueLogSize = 256 << 20 // largest value, and what one round of garbage collection rewrites
 	blockCache   = 32 << 20
+	indexCache   = 32 << 20 // of encrypted stores; their tables' indices are else kept whole
+	dataKeyLife  = 10 * 24 * time.Hour
 	compactors   = 2
 
 	// reserve is the free space below which nothing is written: what Badger has in memory must still get to the disk, and
@@ -37,13 +42,31 @@ const (
 )
 
 var (
-	errClosed = errors.New("store is closed")
-	errInUse  = errors.New("another process, or another handle of this process, has it open")
+	errClosed  = errors.New("store is closed")
+	errInUse   = errors.New("another process, or another handle of this process, has it open")
+	errStopped = errors.New("the store is being closed")
 )
 
 // Options of a store.
 type Options struct {
 	Logger *slog.Logger // nil: nothing is logged
+
+	// Keys of 32 bytes encrypt all that is written to the files, with AES-256 in counter mode under data keys of Badger's,
+	// which change every ten days and lie in the file KEYREGISTRY under the first of Keys. The others are older ones: a
+	// registry that is under one of them, or not encrypted, is re-written under the first. The data keys stay what they are,
+	// so whoever has an older key and an older copy of the registry can still read what was written until then.
+	//
+	// None: files are not encrypted. A store that was written without a key may be opened with one from then on. Its old
+	// files stay readable until Badger has merged them, which nothing forces; a store of which nothing may be readable must
+	// begin empty.
+	Keys [][]byte
+
+	// Secret of 32 bytes is what [DB.Secret] returns, so that replicas can share it. Nil: the store makes one. A store
+	// cannot change its secret: it does not open with another one than it has.
+	Secret []byte
+
+	// MaxOriginals is how many bytes the originals of one tenant may take, as their contents, before compression. 0: any number.
+	MaxOriginals int64
 }
 
 // DB is a [state.Store] in a directory.
@@ -52,6 +75,7 @@ type DB struct {
 	lock    *os.File
 	files   string // the directory that Badger has for itself
 	log     *slog.Logger
+	options badger.Options
 	codec   *codec
 	secret  []byte
 	reserve uint64
@@ -59,8 +83,18 @@ type DB struct {
 	mu       sync.RWMutex // read by every call, so that Close waits for those that run
 	closed   bool
 	stop     chan struct{}
-	done     chan struct{}
+	ended    chan struct{} // closed once the collector has ended
 	patience time.Duration // how long closing may take
+
+	rounds  sync.Mutex // held briefly, for next
+	next    *round     // the sync that has not begun, nil if nobody waits for one
+	syncing sync.Mutex // held by the sync that runs
+
+	originals sync.Mutex // held while originals are written, so that none is brought back from a tombstone
+	used      int64      // clock of uses
+	quota     *quota.Quota
+	order     [64]sync.Mutex // of sessions
+	erasing   sync.Mutex     // held while withdrawn originals are erased
 
 	unreadable atomic.Int64
 	warnOnce   sync.Once
@@ -80,13 +114,19 @@ func Open(dir string, o Options) (*DB, error) {
 func open(dir string, o Options, reserve uint64) (d *DB, err error) {
 	d = &DB{
 		log: o.Logger, files: filepath.Join(dir, "badger"), reserve: reserve,
-		stop: make(chan struct{}), done: make(chan struct{}), patience: closeTimeout,
+		stop: make(chan struct{}), ended: make(chan struct{}), patience: closeTimeout,
 	}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}
 	if d.codec, err = newCodec(); err != nil {
 		return nil, err
+	}
+	if err := checkKeys(o.Keys); err != nil {
+		return nil, err
+	}
+	if n := len(o.Secret); n != 0 && n != secretSize {
+		return nil, fmt.Errorf("the secret has %d bytes, it needs %d", n, secretSize)
 	}
 	if err := os.MkdirAll(d.files, 0o700); err != nil {
 		return nil, err
@@ -97,14 +137,42 @@ func open(dir string, o Options, reserve uint64) (d *DB, err error) {
 	if d.lock, err = lock(dir); err != nil {
 		return nil, err
 	}
-	if err := d.openLocked(); err != nil {
+	if err := d.openLocked(o); err != nil {
 		return nil, errors.Join(err, d.lock.Close())
 	}
 	go d.collect()
 	return d, nil
 }
 
-func (d *DB) openLocked() error {
+func (d *DB) openLocked(o Options) error {
+	if err := d.room(); err != nil {
+		return err
+	}
+	if err := openRegistry(d.files, o.Keys); err != nil {
+		return err
+	}
+	d.options = d.badgerOptions(firstKey(o.Keys))
+	if err := tidy(d.files); err != nil {
+		return err
+	}
+	err := verifyTables(d.options)
+	if err == nil {
+		err = d.openDB()
+	}
+	if errors.Is(err, errLostKey) {
+		return err
+	}
+	if err != nil {
+		return fmt.Errorf("%w; if its files cannot be repaired, remove %q: the store then starts empty", err, d.files)
+	}
+	if err := guard(func() error { return d.prepare(o) }); err != nil {
+		return errors.Join(err, guard(d.db.Close))
+	}
+	return nil
+}
+
+// badgerOptions are the options of Badger for files that are encrypted under a key, or not at all.
+func (d *DB) badgerOptions(key []byte) badger.Options {
 	o := badger.DefaultOptions(d.files).
 		WithLogger(logger{d.log}).
 		WithMemTableSize(memTableSize).
@@ -114,31 +182,38 @@ func (d *DB) openLocked() error {
 		WithMetricsEnabled(false).
 		WithVerifyValueChecksum(true).
 		WithChecksumVerificationMode(options.OnBlockRead)
-	if err := d.room(); err != nil {
+	if key != nil {
+		o = o.WithEncryptionKey(key).WithEncryptionKeyRotationDuration(dataKeyLife).WithIndexCacheSize(indexCache)
+	}
+	return o
+}
+
+func (d *DB) openDB() error {
+	return guard(func() error {
+		db, err := badger.Open(d.options)
+		if err == nil {
+			d.db = db
+		}
 		return err
+	})
+}
+
+// prepare readies what the store keeps in memory.
+func (d *DB) prepare(o Options) error {
+	if err := d.loadSecret(o.Secret); err != nil {
+		return fmt.Errorf("read secret: %w", err)
 	}
-	if err := tidy(d.files); err != nil {
-		return err
+	if err := d.list(); err != nil {
+		return fmt.Errorf("list originals: %w", err)
 	}
-	err := verifyTables(o)
-	if err == nil {
-		err = guard(func() (err error) {
-			d.db, err = badger.Open(o)
-			return err
-		})
-	}
-	if err != nil {
-		return fmt.Errorf("%w; if its files cannot be repaired, remove %q: the store then starts empty", err, d.files)
-	}
-	if err := guard(d.loadSecret); err != nil {
-		return errors.Join(fmt.Errorf("read secret: %w", err), guard(d.db.Close))
-	}
+	d.quota = quota.New(o.MaxOriginals)
+	d.count()
 	return nil
 }
 
-// loadSecret reads the secret, or makes it if there is none. A secret that cannot be read is an error: with another one
+// loadSecret reads the secret, or writes the one that is given, or makes one. A secret that cannot be read is an error: with another one
 // no record would ever be found again.
-func (d *DB) loadSecret() error {
+func (d *DB) loadSecret(given []byte) error {
 	err := d.db.View(func(txn *badger.Txn) error {
 		item, err := txn.Get(secretKey)
 		if err != nil {
@@ -150,10 +225,15 @@ func (d *DB) loadSecret() error {
 		if err == nil && len(d.secret) != secretSize {
 			err = fmt.Errorf("it has %d bytes", len(d.secret))
 		}
+		if err == nil && given != nil && subtle.ConstantTimeCompare(d.secret, given) == 0 {
+			err = errors.New("the store has another one than the one that is given, and restore ids stand on it")
+		}
 		return err
 	}
-	d.secret = make([]byte, secretSize)
-	rand.Read(d.secret) // never fails: see crypto/rand
+	if d.secret = bytes.Clone(given); d.secret == nil {
+		d.secret = make([]byte, secretSize)
+		rand.Read(d.secret) // never fails: see crypto/rand
+	}
 	record, err := d.codec.encode(d.secret)
 	if err != nil {
 		return err
@@ -167,6 +247,9 @@ func (d *DB) loadSecret() error {
 // Unreadable is how many records could not be read since the store was opened.
 func (d *DB) Unreadable() int64 { return d.unreadable.Load() }
 
+// Evicted is how many originals made room for others since the store was opened.
+func (d *DB) Evicted() int64 { return d.quota.Evicted() }
+
 // Close implements [state.Store]. It waits for calls that run, and may be called again.
 func (d *DB) Close() error {
 	d.mu.Lock()
@@ -177,7 +260,10 @@ func (d *DB) Close() error {
 		return nil
 	}
 	close(d.stop)
-	<-d.done
+	<-d.ended
+	if err := d.eraseAtClose(); err != nil {
+		d.log.Warn("withdrawn originals are not yet erased from the files", "error", err)
+	}
 	if err := errors.Join(d.closeDB(), d.lock.Close()); err != nil {
 		return fmt.Errorf("close store: %w", err)
 	}
@@ -224,40 +310,6 @@ func guard(f func() error) (err error) {
 		}
 	}()
 	return f()
-}
-
-// collect gives space of the value log back until the store is closed.
-func (d *DB) collect() {
-	defer close(d.done)
-	t := time.NewTicker(collectEvery)
-	defer t.Stop()
-	for {
-		select {
-		case <-d.stop:
-			return
-		case <-t.C:
-			d.collectGarbage()
-		}
-	}
-}
-
-// collectGarbage rewrites files of the value log as long as one is worth it.
-func (d *DB) collectGarbage() {
-	for {
-		err := guard(func() error { return d.db.RunValueLogGC(discardRatio) })
-		switch {
-		case errors.Is(err, badger.ErrNoRewrite):
-			return
-		case err != nil:
-			d.log.Warn("value log garbage collection failed", "error", err)
-			return
-		}
-		select {
-		case <-d.stop:
-			return
-		default:
-		}
-	}
 }
 
 // logger passes on what Badger says. Its texts hold file names and keys, which are digests, never values.

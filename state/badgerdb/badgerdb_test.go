@@ -3,11 +3,13 @@ package badgerdb
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -27,6 +29,7 @@ var (
 )
 
 func TestConformance(t *testing.T) {
+	t.Parallel() // most of its time, it waits for the disk
 	statetest.Run(t, func(t *testing.T) state.Store {
 		t.Helper()
 		return mustOpen(t, t.TempDir())
@@ -34,9 +37,22 @@ func TestConformance(t *testing.T) {
 }
 
 func TestReopen(t *testing.T) {
+	t.Parallel() // most of its time, it waits for the disk
 	statetest.Reopen(t, func(t *testing.T, place string) state.Store {
 		t.Helper()
 		return mustOpen(t, place)
+	})
+}
+
+func TestCap(t *testing.T) {
+	t.Parallel() // most of its time, it waits for the disk
+	statetest.RunCapped(t, func(t *testing.T, most int64) statetest.Capped {
+		t.Helper()
+		d, err := Open(t.TempDir(), Options{MaxOriginals: most})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
 	})
 }
 
@@ -73,8 +89,10 @@ func decided(id, version uint64, originals ...state.Original) *state.Branch {
 	return b
 }
 
+// original returns an original of so many bytes, the same ones for the same id.
 func original(id string, size int) state.Original {
-	content := bytes.Repeat([]byte(id+" "), size/(len(id)+1)+1)[:size]
+	content := make([]byte, size)
+	_, _ = rand.NewChaCha8(sha256.Sum256([]byte(id))).Read(content) // never fails; nothing makes it smaller
 	return state.Original{ID: id, Session: key, Call: "call " + id, Content: content}
 }
 
@@ -184,7 +202,8 @@ func TestUnreadableRecords(t *testing.T) {
 	for name, record := range map[string][]byte{
 		"empty":           {},
 		"no value":        {schema},
-		"unknown version": append([]byte{schema + 1}, good[1:]...),
+		"unknown version": append([]byte{schemaZstd + 1}, good[1:]...),
+		"not packed":      append([]byte{schemaZstd}, good[1:]...),
 		"cut":             good[:len(good)-3],
 		"too long":        append(bytes.Clone(good), 0xf6),
 		"another type":    {schema, 0x63, 's', 'e', 'c'},
@@ -235,7 +254,7 @@ func TestUnreadableSecret(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, record := range [][]byte{{}, {schema + 1}, short} {
+	for _, record := range [][]byte{{}, {schemaZstd}, short} {
 		dir := t.TempDir()
 		d := mustOpen(t, dir)
 		if err := d.db.Update(func(txn *badger.Txn) error { return txn.Set(secretKey, record) }); err != nil {
@@ -250,6 +269,82 @@ func TestUnreadableSecret(t *testing.T) {
 	}
 }
 
+// TestGivenSecret: a secret that is given is the store's from the first start on, and none takes its place.
+func TestGivenSecret(t *testing.T) {
+	dir := t.TempDir()
+	given := bytes.Repeat([]byte{7}, secretSize)
+	open := func(secret []byte) error {
+		d, err := Open(dir, Options{Secret: secret})
+		if err != nil {
+			return err
+		}
+		defer mustClose(t, d)
+		if got, err := d.Secret(ctx); err != nil || !bytes.Equal(got, given) {
+			t.Errorf("secret %x, %v", got, err)
+		}
+		return nil
+	}
+	if err := open(given[:16]); err == nil || !strings.Contains(err.Error(), "16 bytes") {
+		t.Errorf("a short secret: error %v", err)
+	}
+	for _, secret := range [][]byte{given, nil, given} {
+		if err := open(secret); err != nil {
+			t.Error(err)
+		}
+	}
+	other := bytes.Repeat([]byte{8}, secretSize)
+	if err := open(other); err == nil || !strings.Contains(err.Error(), "another one") || strings.Contains(err.Error(), "remove") {
+		t.Errorf("another secret: error %v", err)
+	}
+	if err := open(given); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestOlderStore: originals of a store that was written before there were listings are listed, counted and withdrawn.
+func TestOlderStore(t *testing.T) {
+	dir := t.TempDir()
+	d := mustOpen(t, dir)
+	small, large := original("small", 100), original("large", 2<<20)
+	mustCommit(t, d, decided(1, 0), small, large)
+	for _, o := range []state.Original{small, large} {
+		record, err := d.codec.encode(&o) // without its size
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = d.db.Update(func(txn *badger.Txn) error {
+			return errors.Join(txn.Set(originalKey(o.ID), record), txn.Delete(listKey(key, o.ID)), txn.Delete(layoutKey))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustClose(t, d)
+	for range 2 {
+		d, err := Open(dir, Options{MaxOriginals: 2<<20 + 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		listed, err := d.Originals(ctx, key)
+		if err != nil || len(listed) != 2 || listed[0].Size+listed[1].Size != 2<<20+100 || listed[0].Content != nil {
+			t.Errorf("listed %+v, %v", listed, err)
+		}
+		mustClose(t, d)
+	}
+	d, err := Open(dir, Options{MaxOriginals: 2<<20 + 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mustClose(t, d)
+	mustCommit(t, d, decided(2, 0), original("late", 1))
+	if d.Evicted() != 1 {
+		t.Errorf("%d evicted", d.Evicted())
+	}
+	if n, err := d.Withdraw(ctx, key); n != 2 || err != nil {
+		t.Errorf("%d withdrawn, %v", n, err)
+	}
+}
+
 // TestKeysAreDigests: no id, whatever it holds, is a part of a key.
 func TestKeysAreDigests(t *testing.T) {
 	d := mustOpen(t, t.TempDir())
@@ -258,7 +353,10 @@ func TestKeysAreDigests(t *testing.T) {
 	b := decided(1, 0, o)
 	b.InForce[0].Ref.Call = id
 	mustCommit(t, d, b, o)
-	lengths := map[byte]int{'b': 1 + 16 + 16 + 8, 's': 1 + 16 + 16, 'h': 1 + 16 + 32 + 16, 'o': 1 + 32, 'k': 1}
+	if _, err := d.Withdraw(ctx, key); err != nil {
+		t.Fatal(err)
+	}
+	lengths := map[byte]int{'b': 1 + 16 + 16 + 8, 's': 1 + 16 + 16, 'h': 1 + 16 + 32 + 16, 'o': 1 + 32, 'i': 1 + 16 + 16 + 32, 'w': 1 + 32, 'k': 1, 'l': 1}
 	seen := map[byte]bool{}
 	for _, item := range items(t, d) {
 		kind := item.key[0]
@@ -305,7 +403,9 @@ func TestCollectGarbage(t *testing.T) {
 		if err := d.db.Flatten(compactors); err != nil {
 			t.Fatal(err)
 		}
-		d.collectGarbage()
+		if err := d.collectGarbage(discardRatio); err != nil {
+			t.Fatal(err)
+		}
 		mustClose(t, d)
 		if _, err := os.Stat(first); errors.Is(err, fs.ErrNotExist) {
 			collected = true

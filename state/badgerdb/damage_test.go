@@ -32,7 +32,9 @@ func damageVersion(session int, version uint64) (*state.Branch, []state.Original
 		if session == 1 {
 			size = 1200 << 10
 		}
-		all = append(all, original(fmt.Sprintf("%d of session %d", v, session), size))
+		o := original(fmt.Sprintf("%d of session %d", v, session), size)
+		o.Session, o.Size = damageKey(session), size
+		all = append(all, o)
 	}
 	b := decided(1, version, all...)
 	b.Chain = make([]state.Digest, 200)
@@ -42,14 +44,18 @@ func damageVersion(session int, version uint64) (*state.Branch, []state.Original
 	return b, all[version:]
 }
 
-// TestDamage garbles, truncates, empties or removes every file of a store in turn, as chance has it. Whatever was done to it, the store does
+// TestDamage garbles, truncates, empties or removes every file of a store, encrypted or not, in turn, as chance has it. Whatever was done to it, the store does
 // not open, or it opens and each record is what some commit wrote or absent; then it also keeps what is written to it.
 func TestDamage(t *testing.T) {
-	base := t.TempDir()
-	files := writeDamageBase(t, base)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
+	var keys [][]byte
+	if random.IntN(2) > 0 {
+		keys = [][]byte{keyA}
+	}
+	base := t.TempDir()
+	files := writeDamageBase(t, base, keys)
 	damages := []struct {
 		name string
 		do   func(f *os.File, size int64) error
@@ -78,7 +84,7 @@ func TestDamage(t *testing.T) {
 				if err := errors.Join(damage.do(f, min(info.Size(), damageWritten/2)), f.Close()); err != nil {
 					t.Fatal(err)
 				}
-				if useDamaged(t, dir) {
+				if useDamaged(t, dir, keys) {
 					opened++
 				} else {
 					refused++
@@ -103,11 +109,11 @@ func garble(f *os.File, random *rand.Rand, from, to int64) error {
 
 // writeDamageBase writes a store that has tables, value logs and an unfinished log, as a crash would leave it, and returns
 // its files.
-func writeDamageBase(t *testing.T, base string) (files []string) {
+func writeDamageBase(t *testing.T, base string, keys [][]byte) (files []string) {
 	t.Helper()
 	live := t.TempDir()
 	for version := range uint64(damageVersions) {
-		d := mustOpen(t, live)
+		d := openWith(t, live, keys...)
 		for session := range damageSessions {
 			b, originals := damageVersion(session, version)
 			if _, err := d.Commit(ctx, damageKey(session), b, originals); err != nil {
@@ -170,9 +176,9 @@ func copySparse(from, to string) error {
 }
 
 // useDamaged reports whether the store opens, and checks what it holds if it does.
-func useDamaged(t *testing.T, dir string) bool {
+func useDamaged(t *testing.T, dir string, keys [][]byte) bool {
 	t.Helper()
-	d, err := Open(dir, Options{})
+	d, err := Open(dir, Options{Keys: keys})
 	if err != nil {
 		return false
 	}
@@ -192,12 +198,14 @@ func useDamaged(t *testing.T, dir string) bool {
 	if err := d.db.Flatten(compactors); err != nil {
 		t.Errorf("compact: %v", err)
 	}
-	d.collectGarbage()
+	if err := d.collectGarbage(discardRatio); err != nil {
+		t.Errorf("collect garbage: %v", err)
+	}
 	if err := d.Close(); err != nil {
 		t.Errorf("close: %v", err)
 	}
 
-	d, err = Open(dir, Options{})
+	d, err = Open(dir, Options{Keys: keys})
 	if err != nil {
 		t.Errorf("it opened once and not again: %v", err)
 		return true

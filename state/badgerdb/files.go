@@ -8,8 +8,10 @@ import (
 	"path/filepath"
 
 	"github.com/dgraph-io/badger/v4"
+	"github.com/dgraph-io/badger/v4/fb"
 	"github.com/dgraph-io/badger/v4/pb"
 	"github.com/dgraph-io/badger/v4/table"
+	"github.com/dgraph-io/ristretto/v2"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -27,11 +29,42 @@ func (d *DB) room() error {
 	return nil
 }
 
-// sync makes durable what was written. Badger's Sync leaves out a log that was full and replaced since it was written to
-// and waits to become a table, so those are synced here.
+// A round is one sync that several calls wait for.
+type round struct {
+	over chan struct{}
+	err  error
+}
+
+// sync makes durable what was written. Calls that come while others sync share the next round: disks take one at a time.
 func (d *DB) sync() error {
+	d.rounds.Lock()
+	r, first := d.next, d.next == nil
+	if first {
+		r = &round{over: make(chan struct{})}
+		d.next = r
+	}
+	d.rounds.Unlock()
+	if !first {
+		<-r.over
+		return r.err
+	}
+	d.syncing.Lock()
+	defer d.syncing.Unlock()
+	d.rounds.Lock()
+	d.next = nil // who comes from now on may have written what this round misses
+	d.rounds.Unlock()
+	defer close(r.over)
+	if err := guard(d.syncNow); err != nil {
+		r.err = fmt.Errorf("sync: %w", err)
+	}
+	return r.err
+}
+
+// syncNow syncs Badger's files. Badger's Sync leaves out a log that was full and replaced since it was written to and waits
+// to become a table, so those are synced here.
+func (d *DB) syncNow() error {
 	if err := d.db.Sync(); err != nil {
-		return fmt.Errorf("sync: %w", err)
+		return err
 	}
 	logs, err := filepath.Glob(filepath.Join(d.files, "*.mem"))
 	if err != nil || len(logs) < 2 {
@@ -39,7 +72,7 @@ func (d *DB) sync() error {
 	}
 	for _, name := range logs {
 		if err := syncFile(name); err != nil && !errors.Is(err, os.ErrNotExist) { // gone: it is a table by now, and synced
-			return fmt.Errorf("sync: %w", err)
+			return err
 		}
 	}
 	return nil
@@ -83,15 +116,39 @@ func verifyTables(o badger.Options) error {
 	if err != nil {
 		return err
 	}
+	keyOf, err := dataKeys(o)
+	if err != nil {
+		return err
+	}
+	indices, err := ristretto.NewCache(&ristretto.Config[uint64, *fb.TableIndex]{ // without it no encrypted table is read
+		NumCounters: 1000, MaxCost: indexCache, BufferItems: 64,
+	})
+	if err != nil {
+		return err
+	}
+	defer indices.Close()
 	for _, name := range names {
-		if err := guard(func() error { return verifyTable(name, o) }); err != nil {
+		id, ok := table.ParseFileID(name)
+		if !ok {
+			continue // Badger has no use for it
+		}
+		key, err := keyOf(id)
+		if err == nil {
+			err = guard(func() error {
+				return verifyTable(name, id, &table.Options{
+					BlockSize: o.BlockSize, Compression: o.Compression, ChkMode: o.ChecksumVerificationMode,
+					DataKey: key, IndexCache: indices,
+				})
+			})
+		}
+		if err != nil {
 			return fmt.Errorf("read table %s: %w", filepath.Base(name), err)
 		}
 	}
 	return nil
 }
 
-func verifyTable(name string, o badger.Options) error {
+func verifyTable(name string, id uint64, o *table.Options) error {
 	data, err := os.ReadFile(name)
 	if err != nil {
 		return err
@@ -99,9 +156,7 @@ func verifyTable(name string, o badger.Options) error {
 	if !footed(data) {
 		return errDamaged
 	}
-	t, err := table.OpenInMemoryTable(data, 1, &table.Options{
-		BlockSize: o.BlockSize, Compression: o.Compression, ChkMode: o.ChecksumVerificationMode,
-	})
+	t, err := table.OpenInMemoryTable(data, id, o)
 	if err != nil {
 		return errors.Join(errDamaged, err)
 	}

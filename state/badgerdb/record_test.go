@@ -1,13 +1,17 @@
 package badgerdb
 
 import (
+	"bytes"
 	"encoding/hex"
+	"io"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/zstd"
 	"pgregory.net/rapid"
 
 	"github.com/tidemark-dev/tidemark/pipeline/cache"
@@ -76,6 +80,109 @@ func goldenOriginal() *state.Original {
 	}
 }
 
+func goldenListing() *listing {
+	o := goldenOriginal()
+	o.Fate, o.About, o.Size, o.Filter = state.Sealed, "Read of a.go", 33, "tiered"
+	return &listing{Original: o.Listed(), Used: 1 << 60}
+}
+
+// TestGoldenPacked: a record that an earlier build compressed is read. Other builds may compress in other ways.
+func TestGoldenPacked(t *testing.T) {
+	codec, err := newCodec()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile("testdata/original.v2.hex")
+	if err != nil {
+		t.Fatal(err)
+	}
+	record, err := hex.DecodeString(strings.Join(strings.Fields(string(text)), ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := goldenOriginal()
+	want.Content = bytes.Repeat(want.Content, 100)
+	var got state.Original
+	if err := codec.decode(record, &got); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(want, &got); d != "" {
+		t.Errorf("original (-want +got):\n%s", d)
+	}
+	if again, err := codec.encode(want); err != nil || again[0] != schemaZstd {
+		t.Errorf("it is not compressed any more: %v", err)
+	}
+}
+
+// TestDecodeTooMuch: a record that claims more than is ever compressed is refused before it takes memory, however it does so.
+func TestDecodeTooMuch(t *testing.T) {
+	codec, err := newCodec()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pack := func(size int, o ...zstd.EOption) []byte {
+		w, err := zstd.NewWriter(nil, o...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w.EncodeAll(make([]byte, size), []byte{schemaZstd})
+	}
+	claims := []byte{schemaZstd, 0x28, 0xb5, 0x2f, 0xfd, 0xe0, 0, 0, 0, 0, 0, 0, 0, 0x40, 1, 0, 0} // 2^62 bytes, and one empty block
+	streamed := bytes.NewBuffer([]byte{schemaZstd})
+	w, err := zstd.NewWriter(streamed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.CopyN(w, zeroes{}, maxZstd+1); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, record := range map[string][]byte{
+		"one frame":             pack(maxZstd + 1),
+		"two frames":            append(pack(maxZstd), pack(maxZstd)[1:]...),
+		"a size without data":   claims,
+		"a frame of no size":    streamed.Bytes(),
+		"a frame in one window": pack(maxZstd+1, zstd.WithSingleSegment(true)),
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		var o state.Original
+		if err := codec.decode(record, &o); err == nil {
+			t.Errorf("%s was read", name)
+		}
+		runtime.ReadMemStats(&after)
+		if took := after.TotalAlloc - before.TotalAlloc; took > 6*maxZstd {
+			t.Errorf("%s took %d MiB", name, took>>20)
+		}
+	}
+}
+
+type zeroes struct{}
+
+func (zeroes) Read(b []byte) (int, error) {
+	clear(b)
+	return len(b), nil
+}
+
+// TestLargeIsNotPacked: what is too large to be compressed is stored all the same.
+func TestLargeIsNotPacked(t *testing.T) {
+	codec, err := newCodec()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := state.Original{Content: make([]byte, maxZstd)}
+	record, err := codec.encode(&want)
+	if err != nil || record[0] != schema {
+		t.Fatalf("a record of version %d, %v", record[0], err)
+	}
+	var got state.Original
+	if err := codec.decode(record, &got); err != nil || !bytes.Equal(got.Content, want.Content) {
+		t.Errorf("it does not come back: %v", err)
+	}
+}
+
 // TestGolden: records that an earlier build wrote are read, and this build writes the same. A difference is a change of the
 // schema: it needs a new version, and a file of its own beside these.
 func TestGolden(t *testing.T) {
@@ -88,6 +195,8 @@ func TestGolden(t *testing.T) {
 		"ledger":   {goldenLedger(), &state.Branch{}},
 		"cut":      {goldenCut(), &state.Branch{}},
 		"original": {goldenOriginal(), &state.Original{}},
+		"listing":  {goldenListing(), &listing{}},
+		"note":     {&note{Listing: []byte{1, 2}, Large: true}, &note{}},
 		"stamp":    {new(uint64(1 << 40)), new(uint64)},
 	} {
 		text, err := os.ReadFile("testdata/" + name + ".v1.hex")
@@ -127,6 +236,14 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Add(record)
 	f.Add(record[:len(record)/2])
+	long := goldenBranch()
+	long.Chain = make([]state.Digest, 200)
+	packed, err := codec.encode(long)
+	if err != nil || packed[0] != schemaZstd {
+		f.Fatal(err)
+	}
+	f.Add(packed)
+	f.Add(packed[:len(packed)/2])
 	f.Add([]byte{})
 	f.Add([]byte{schema, 0xf6})
 	f.Add([]byte{schema, 0x9f})

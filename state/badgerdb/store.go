@@ -11,10 +11,6 @@ import (
 	"github.com/tidemark-dev/tidemark/state"
 )
 
-// spare is how much longer than the branch that needs it an original lives once it is written or renewed. So an original
-// is rewritten once in that time, however often the branch is.
-const spare = 24 * time.Hour
-
 // Secret implements [state.Store].
 func (d *DB) Secret(ctx context.Context) (secret []byte, err error) {
 	err = d.call(ctx, "read secret", func() error {
@@ -63,21 +59,6 @@ func (d *DB) Heads(ctx context.Context, tenant state.Digest, head [2]state.Diges
 	return keys, err
 }
 
-// Original implements [state.Store].
-func (d *DB) Original(ctx context.Context, id string) (*state.Original, error) {
-	var o state.Original
-	err := d.view(ctx, "read original", func(txn *badger.Txn) error {
-		if !d.get(txn, originalKey(id), &o) {
-			return state.ErrNotFound
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &o, nil
-}
-
 // Commit implements [state.Store]. The order must not change: a branch that is stored before its originals are durable may
 // come back from a crash without them.
 func (d *DB) Commit(ctx context.Context, key state.SessionKey, b *state.Branch, originals []state.Original) (stamp uint64, err error) {
@@ -86,13 +67,13 @@ func (d *DB) Commit(ctx context.Context, key state.SessionKey, b *state.Branch, 
 			return err
 		}
 		expires := expiry()
-		wrote, err := d.keepOriginals(originals, b.InForce, expires)
-		if err == nil && wrote {
-			err = d.sync()
-		}
+		release, err := d.keepOriginals(key, b, originals, expires)
 		if err != nil {
 			return err
 		}
+		defer release()
+		defer d.inOrder(key)()
+		var next *state.Branch
 		err = d.update(ctx, func(txn *badger.Txn) error {
 			var version uint64
 			stored := d.branch(txn, key, b.ID)
@@ -102,7 +83,8 @@ func (d *DB) Commit(ctx context.Context, key state.SessionKey, b *state.Branch, 
 			if version != b.Version {
 				return state.ErrConflict
 			}
-			if err := d.put(txn, key, state.Next(stored, b), expires); err != nil {
+			next = state.Next(stored, b)
+			if err := d.put(txn, key, next, expires); err != nil {
 				return err
 			}
 			return d.step(txn, key, expires, &stamp)
@@ -110,6 +92,7 @@ func (d *DB) Commit(ctx context.Context, key state.SessionKey, b *state.Branch, 
 		if err != nil {
 			return err
 		}
+		d.quota.Note(key, next, seconds(expires))
 		return d.sync()
 	})
 	if err != nil {
@@ -127,6 +110,7 @@ func (d *DB) Merge(ctx context.Context, key state.SessionKey, branches []*state.
 		if err := d.room(); err != nil {
 			return err
 		}
+		defer d.inOrder(key)()
 		stamp, err = d.merge(ctx, key, branches, expiry())
 		return err
 	})
@@ -138,17 +122,17 @@ func (d *DB) Merge(ctx context.Context, key state.SessionKey, branches []*state.
 
 // merge writes branches in one transaction, or in several if they are too big for one.
 func (d *DB) merge(ctx context.Context, key state.SessionKey, branches []*state.Branch, expires time.Time) (stamp uint64, err error) {
-	var inForce []state.Decision
+	var stored []*state.Branch
 	err = d.update(ctx, func(txn *badger.Txn) error {
-		inForce = nil
+		stored = stored[:0]
 		for _, b := range branches {
-			if stored := d.branch(txn, key, b.ID); stored != nil {
-				b = state.Unite(stored, b, b.Last)
+			if was := d.branch(txn, key, b.ID); was != nil {
+				b = state.Unite(was, b, b.Last)
 			}
 			if err := d.put(txn, key, b, expires); err != nil {
 				return err
 			}
-			inForce = append(inForce, b.InForce...)
+			stored = append(stored, b)
 		}
 		return d.step(txn, key, expires, &stamp)
 	})
@@ -161,52 +145,12 @@ func (d *DB) merge(ctx context.Context, key state.SessionKey, branches []*state.
 	if err != nil {
 		return 0, err
 	}
-	_, err = d.keepOriginals(nil, inForce, expires)
-	return stamp, err
-}
-
-// keepOriginals writes originals, and renews those of decisions that would expire before the branch does. It reports
-// whether there was anything to write.
-func (d *DB) keepOriginals(originals []state.Original, inForce []state.Decision, expires time.Time) (wrote bool, err error) {
-	batch := d.db.NewWriteBatch()
-	defer batch.Cancel()
-	set := func(key, record []byte) error {
-		wrote = true
-		return batch.SetEntry(&badger.Entry{Key: key, Value: record, ExpiresAt: seconds(expires.Add(spare))})
+	var ids []string
+	for _, b := range stored {
+		d.quota.Note(key, b, seconds(expires))
+		ids = append(ids, b.InForceIDs()...)
 	}
-	for i := range originals {
-		record, err := d.codec.encode(&originals[i])
-		if err != nil {
-			return false, err
-		}
-		if err := set(originalKey(originals[i].ID), record); err != nil {
-			return false, err
-		}
-	}
-	err = d.db.View(func(txn *badger.Txn) error {
-		for i := range inForce {
-			if inForce[i].ID == "" {
-				continue
-			}
-			item, err := txn.Get(originalKey(inForce[i].ID))
-			if err != nil || item.ExpiresAt() >= seconds(expires) { // what is not there, or not yet, cannot be renewed
-				continue
-			}
-			record, err := item.ValueCopy(nil)
-			if err != nil {
-				d.miss(item.Key()[:1])
-				continue
-			}
-			if err := set(item.KeyCopy(nil), record); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return false, err
-	}
-	return wrote, batch.Flush()
+	return stamp, d.renewAll(ids, expires)
 }
 
 // view runs a call that only reads.
@@ -225,6 +169,13 @@ func (d *DB) update(ctx context.Context, f func(*badger.Txn) error) error {
 			return err
 		}
 	}
+}
+
+// inOrder lets the quota learn of the writes to a session in the order in which they take place.
+func (d *DB) inOrder(key state.SessionKey) (done func()) {
+	lock := &d.order[int(key.Session[0])%len(d.order)]
+	lock.Lock()
+	return lock.Unlock
 }
 
 // branch returns a stored branch, nil if there is none.
@@ -255,11 +206,21 @@ func (d *DB) step(txn *badger.Txn, key state.SessionKey, expires time.Time, stam
 }
 
 func (d *DB) set(txn *badger.Txn, key []byte, v any, expires time.Time) error {
+	return d.setUntil(txn, key, v, seconds(expires))
+}
+
+func (d *DB) setUntil(txn *badger.Txn, key []byte, v any, expires uint64) error {
 	record, err := d.codec.encode(v)
 	if err != nil {
 		return err
 	}
-	return txn.SetEntry(&badger.Entry{Key: key, Value: record, ExpiresAt: seconds(expires)})
+	return txn.SetEntry(&badger.Entry{Key: key, Value: record, ExpiresAt: expires})
+}
+
+// has reports whether there is a record, without reading it.
+func (d *DB) has(txn *badger.Txn, key []byte) bool {
+	_, err := txn.Get(key)
+	return err == nil
 }
 
 // get reads a record into v. It reports false if there is none that can be read.
@@ -273,6 +234,18 @@ func (d *DB) get(txn *badger.Txn, key []byte, v any) bool {
 		return false
 	}
 	return d.decode(item, v)
+}
+
+// raw returns a record as it is stored. It reports false if there is none that can be read.
+func (d *DB) raw(txn *badger.Txn, key []byte) (record []byte, ok bool) {
+	item, err := txn.Get(key)
+	if err == nil {
+		record, err = item.ValueCopy(nil)
+	}
+	if err != nil && !errors.Is(err, badger.ErrKeyNotFound) {
+		d.miss(key[:1])
+	}
+	return record, err == nil
 }
 
 // scan calls f for every item with a prefix.
@@ -303,7 +276,9 @@ func (d *DB) miss(kind []byte) {
 }
 
 // expiry is when a record that is written now expires.
-func expiry() time.Time { return time.Now().Add(state.TTL) } //nolint:forbidigo // Badger goes by the clock of the machine
+func expiry() time.Time { return now().Add(state.TTL) }
+
+func now() time.Time { return time.Now() } //nolint:forbidigo // Badger goes by the clock of the machine
 
 // seconds is how Badger counts time.
 func seconds(t time.Time) uint64 { return uint64(t.Unix()) }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/state"
+	"github.com/tidemark-dev/tidemark/state/internal/quota"
 )
 
 var errClosed = errors.New("memory: store is closed")
@@ -27,6 +28,8 @@ type Store struct {
 	sessions  map[state.SessionKey]*session
 	heads     map[head]map[state.SessionKey]bool
 	originals map[string]*state.Original
+	listed    map[state.SessionKey]map[string]*state.Original
+	quota     *quota.Quota
 }
 
 type session struct {
@@ -53,8 +56,19 @@ func WithSecret(secret []byte) *Store {
 		sessions:  map[state.SessionKey]*session{},
 		heads:     map[head]map[state.SessionKey]bool{},
 		originals: map[string]*state.Original{},
+		listed:    map[state.SessionKey]map[string]*state.Original{},
 	}
 }
+
+// Capped returns an empty store with a random secret that keeps at most so many bytes of originals for each tenant.
+func Capped(maxOriginals int64) *Store {
+	s := New()
+	s.quota = quota.New(maxOriginals)
+	return s
+}
+
+// Evicted is how many originals made room for others.
+func (s *Store) Evicted() int64 { return s.quota.Evicted() }
 
 // Secret implements [state.Store].
 func (s *Store) Secret(ctx context.Context) ([]byte, error) {
@@ -104,9 +118,11 @@ func (s *Store) Commit(ctx context.Context, key state.SessionKey, b *state.Branc
 		return 0, err
 	}
 	defer s.mu.Unlock()
-	for i := range originals {
-		s.originals[originals[i].ID] = copyOriginal(&originals[i])
+	release, err := s.keep(key, b, originals)
+	if err != nil {
+		return 0, err
 	}
+	defer release()
 	have := s.session(key)
 	var version uint64
 	stored := have.branches[b.ID]
@@ -149,6 +165,7 @@ func (s *Store) session(key state.SessionKey) *session {
 // put puts a branch in the place of what is stored. The lock must be held.
 func (s *Store) put(key state.SessionKey, b *state.Branch) {
 	s.session(key).branches[b.ID] = copyBranch(b)
+	s.quota.Note(key, b, forever)
 	if digest, ok := b.Head(); ok {
 		h := head{key.Tenant, digest}
 		if s.heads[h] == nil {
@@ -174,24 +191,12 @@ func (s *Store) Heads(ctx context.Context, tenant state.Digest, digest [2]state.
 	return keys, nil
 }
 
-// Original implements [state.Store].
-func (s *Store) Original(ctx context.Context, id string) (*state.Original, error) {
-	if err := s.lock(ctx); err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
-	if o, ok := s.originals[id]; ok {
-		return copyOriginal(o), nil
-	}
-	return nil, state.ErrNotFound
-}
-
 // Close implements [state.Store]. It may be called again.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
-	s.sessions, s.heads, s.originals = nil, nil, nil
+	s.sessions, s.heads, s.originals, s.listed = nil, nil, nil, nil
 	return nil
 }
 
@@ -219,12 +224,6 @@ func copyBranch(b *state.Branch) *state.Branch {
 		c.Entries[i].Start = plain(c.Entries[i].Start)
 	}
 	return c
-}
-
-func copyOriginal(o *state.Original) *state.Original {
-	c := *o
-	c.Content, c.At = bytes.Clone(o.Content), plain(o.At)
-	return &c
 }
 
 // plain is what a store on disk makes of a time.

@@ -14,6 +14,10 @@ func TestConformance(t *testing.T) {
 	statetest.Run(t, func(*testing.T) state.Store { return memory.New() })
 }
 
+func TestCap(t *testing.T) {
+	statetest.RunCapped(t, func(_ *testing.T, most int64) statetest.Capped { return memory.Capped(most) })
+}
+
 func TestWithSecret(t *testing.T) {
 	secret := bytes.Repeat([]byte{7}, 32)
 	s := memory.WithSecret(secret)

@@ -257,6 +257,46 @@ func (f *Faulty) Original(ctx context.Context, id string) (*state.Original, erro
 	return f.store.Original(ctx, id)
 }
 
+// Originals implements [state.Store].
+func (f *Faulty) Originals(ctx context.Context, key state.SessionKey) ([]state.Original, error) {
+	if _, err := f.begin(ctx); err != nil {
+		return nil, err
+	}
+	return f.store.Originals(ctx, key)
+}
+
+// Seal implements [state.Store].
+func (f *Faulty) Seal(ctx context.Context, id string, sealed bool) error {
+	fault, err := f.begin(ctx)
+	if err != nil {
+		return err
+	}
+	if fault.kind == halfway {
+		return ErrInjected
+	}
+	err = f.store.Seal(ctx, id, sealed)
+	if fault.kind == unanswered && err == nil {
+		return ErrInjected
+	}
+	return err
+}
+
+// Withdraw implements [state.Store].
+func (f *Faulty) Withdraw(ctx context.Context, key state.SessionKey) (int, error) {
+	fault, err := f.begin(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if fault.kind == halfway {
+		return 0, ErrInjected
+	}
+	n, err := f.store.Withdraw(ctx, key)
+	if fault.kind == unanswered && err == nil {
+		return 0, ErrInjected
+	}
+	return n, err
+}
+
 // Close implements [state.Store]. No fault touches it.
 func (f *Faulty) Close() error {
 	f.mu.Lock()

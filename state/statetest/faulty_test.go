@@ -42,7 +42,7 @@ func TestHalfway(t *testing.T) {
 	f.Set(Halfway)
 	for call, err := range calls(context.Background(), f, key) {
 		want := error(nil)
-		if call == "commit" || call == "merge" {
+		if call == "commit" || call == "merge" || call == "seal" || call == "withdraw" {
 			want = ErrInjected
 		}
 		assertError(t, call, err, want)

@@ -51,6 +51,8 @@ func Originals(key state.SessionKey) *rapid.Generator[[]state.Original] {
 			reflect.TypeFor[string]():           Strings().AsAny(),
 			reflect.TypeFor[time.Time]():        times().AsAny(),
 			reflect.TypeFor[[]byte]():           rapid.SliceOf(rapid.Byte()).AsAny(),
+			reflect.TypeFor[int]():              rapid.Just(-1).AsAny(),              // a size is the store's to say,
+			reflect.TypeFor[state.Fate]():       rapid.Just(state.Withdrawn).AsAny(), // and so is a fate
 		},
 	})
 	return rapid.SliceOfNDistinct(one, 0, 4, func(o state.Original) string { return o.ID })

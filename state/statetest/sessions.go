@@ -192,7 +192,7 @@ func testOriginals(t *testing.T, s state.Store) {
 	}
 	commit(t, s, key, sample(1), all...)
 	for i := range all {
-		assertEqual(t, "original", must(s.Original(ctx, all[i].ID))(t), &all[i])
+		assertEqual(t, "original", must(s.Original(ctx, all[i].ID))(t), kept(&all[i]))
 	}
 	for _, id := range []string{"0", "\x00\x00", "/a", "0123456789abcdef0123456"} {
 		_, err := s.Original(ctx, id)
@@ -226,7 +226,7 @@ func testLargeRecords(t *testing.T, s state.Store) {
 	}
 	merge(t, s, key, many...)
 	for i := range all {
-		assertEqual(t, "original", must(s.Original(context.Background(), all[i].ID))(t), &all[i])
+		assertEqual(t, "original", must(s.Original(context.Background(), all[i].ID))(t), kept(&all[i]))
 	}
 	got := load(t, s, key).Branches
 	if len(got) != 1+others {
@@ -262,7 +262,7 @@ func testOwnership(t *testing.T, s state.Store) {
 
 	clear(must(s.Original(ctx, o.ID))(t).Content)
 	intact := original(key)
-	assertEqual(t, "original", must(s.Original(ctx, o.ID))(t), &intact)
+	assertEqual(t, "original", must(s.Original(ctx, o.ID))(t), kept(&intact))
 	must(s.Heads(ctx, key.Tenant, [2]state.Digest{{1, 1}, {2, 2}}))(t)[0] = state.SessionKey{}
 	assertEqual(t, "heads", must(s.Heads(ctx, key.Tenant, [2]state.Digest{{1, 1}, {2, 2}}))(t), []state.SessionKey{key})
 }
@@ -312,6 +312,9 @@ func calls(ctx context.Context, s state.Store, key state.SessionKey) map[string]
 	_, errs["merge"] = s.Merge(ctx, key, []*state.Branch{sample(1)})
 	_, errs["heads"] = s.Heads(ctx, key.Tenant, [2]state.Digest{{1, 1}, {2, 2}})
 	_, errs["original"] = s.Original(ctx, original(key).ID)
+	_, errs["originals"] = s.Originals(ctx, key)
+	errs["seal"] = s.Seal(ctx, original(key).ID, true)
+	_, errs["withdraw"] = s.Withdraw(ctx, key)
 	return errs
 }
 

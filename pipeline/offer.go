@@ -1,0 +1,159 @@
+package pipeline
+
+import (
+	"cmp"
+	"context"
+	"crypto/subtle"
+	"errors"
+	"slices"
+
+	"github.com/tidemark-dev/tidemark/internal/restore/part"
+	"github.com/tidemark-dev/tidemark/pipeline/transcript"
+	"github.com/tidemark-dev/tidemark/state"
+)
+
+// Inline restore: a conversation may be offered one more tool, from its first request on, by which the model gets back what was
+// left out. The client does not know the tool and answers a call of it with an error of its own. That error is fresh: nobody has
+// seen it, so the next request carries the original in its place.
+
+// Restore is the filter by whose name givings back are known in decisions and metrics. It is none of the pipeline.
+const Restore = "restore"
+
+// maxInline is how much of a text is given back at once where no less is asked for, in bytes: about 25,000 tokens.
+const maxInline = 100_000
+
+// Results of asking for an original.
+const (
+	RestoreOK        = "ok"
+	RestoreMiss      = "miss"      // nothing is kept under the id
+	RestoreSealed    = "sealed"    // an operator has stopped it
+	RestoreWithdrawn = "withdrawn" // its content is gone for good
+	RestoreRefused   = "refused"   // what was asked for cannot be read, or no part of it can be given
+)
+
+// Restored is an original that was asked for inline.
+type Restored struct {
+	Call, ID string // ID is empty where none could be read
+	Filter   string // whose decision had left it out
+	Result   string // RestoreOK or why not
+	Bytes    int    // of the text that was given back
+	Tokens   int    // Est of it
+}
+
+// offer adds the tool to a branch that begins with this request. Where the provider may hold the same tools without it, for
+// another conversation of the session, that would be written anew: then it is not offered.
+func (p *pass) offer() {
+	switch {
+	case !p.r.Config.Inline || p.shadow || p.anonymous || p.bound || p.gate != "":
+		return
+	case p.m.kind != KindNew || p.last >= 0 || p.ix.RestoreTool() != "":
+		return
+	case slices.ContainsFunc(p.sess.branches, func(b *state.Branch) bool { return b.Key == p.key && b.Tool == "" && b.Alive(p.r.Now) }):
+		return
+	}
+	if _, ok := p.ix.ToolsEnd(); !ok {
+		return
+	}
+	p.b.Tool = string(p.ix.Format.Tool(part.Name, part.Description, part.Schema))
+	p.must = true
+}
+
+// offering is the layout of the body with a tool added. Its cells are the same: the tool counts as a part of what stands before all.
+func (l *layout) offering(tool string) *layout {
+	if _, ok := l.ix.ToolsEnd(); tool == "" || !ok {
+		return l
+	}
+	if l.offered == nil || l.offered.tool != tool {
+		c := *l
+		c.tool, c.cuts = tool, nil
+		c.base = c.prefixes(nil, 0, nil)
+		l.offered = &c
+	}
+	return l.offered
+}
+
+// toolEdits is the edit that adds the tool.
+func (l *layout) toolEdits() []Edit {
+	at, ok := l.ix.ToolsEnd()
+	if !ok || l.tool == "" {
+		return nil
+	}
+	return []Edit{{Span: point(at), Text: append([]byte{','}, l.tool...)}}
+}
+
+// isTool reports whether an edit adds a tool that gives originals back.
+func isTool(ix *transcript.Index, e *Edit) bool {
+	at, ok := ix.ToolsEnd()
+	return ok && e.Span == point(at) && len(e.Text) > 2 && e.Text[0] == ',' && transcript.IsToolOf(ix.Format, e.Text[1:], part.Name)
+}
+
+// giveBack puts originals in the place of what the client said of calls to a tool that it does not know.
+func (p *pass) giveBack(ctx context.Context) {
+	if p.out.tool == "" || p.gate != "" || p.side != "" {
+		return
+	}
+	for i := range p.ix.Results {
+		r := &p.ix.Results[i]
+		if r.Msg < p.fresh || r.Call < 0 || r.Ambiguous || r.NestedMarker || p.out.decided(int32(i)) || p.out.gone(int32(i)) ||
+			p.ix.ToolName(&p.ix.Calls[r.Call]) != part.Name || r.Form != transcript.StringForm && r.Form != transcript.TextForm {
+			continue
+		}
+		content, done, err := p.original(ctx, r)
+		if err != nil { // what the client said goes on; the model may ask again
+			p.e.log.WarnContext(ctx, "original not readable", "error", err, "request", p.r.ID)
+			continue
+		}
+		d := &state.Decision{
+			Ref: p.ref(int32(i)), Msg: r.Msg, Content: content, Filter: Restore, Verdict: done.Result,
+			Tokens: p.ix.ResultTokens(int32(i)), MarkerTokens: done.Tokens, At: p.r.Now,
+		}
+		d.Out = p.ix.Replaced(p.e.hasher, r, d.Content)
+		p.b.InForce = append(p.b.InForce, *d)
+		p.news = append(p.news, d)
+		p.out.set(int32(i), d)
+		done.Call = d.Ref.Call
+		p.o.Restored = append(p.o.Restored, done)
+		p.must = true
+	}
+	if len(p.news) > 0 {
+		p.out.refresh()
+	}
+}
+
+// original is what stands in the place of a result whose call asks for an original.
+func (p *pass) original(ctx context.Context, r *transcript.Result) (content []byte, done Restored, err error) {
+	say := func(result, text string) ([]byte, Restored, error) {
+		done.Result, done.Tokens = result, transcript.Est(text)
+		return p.ix.Replacement(r, text), done, nil
+	}
+	ask, err := part.ParseJSON([]byte(p.ix.InputText(&p.ix.Calls[r.Call])))
+	if err != nil {
+		return say(RestoreRefused, err.Error())
+	}
+	done.ID = ask.ID
+	o, err := p.e.store.Original(ctx, ask.ID)
+	switch {
+	case errors.Is(err, state.ErrNotFound):
+		return say(RestoreMiss, part.Missing)
+	case err != nil:
+		return nil, done, err
+	case subtle.ConstantTimeCompare(o.Session.Tenant[:], p.sess.key.Tenant[:]) != 1:
+		return say(RestoreMiss, part.Missing)
+	case o.Fate == state.Sealed:
+		return say(RestoreSealed, part.Sealed)
+	case o.Fate == state.Withdrawn:
+		return say(RestoreWithdrawn, part.Withdrawn)
+	}
+	done.Filter = o.Filter
+	text := part.Text(o.Content)
+	ask.MaxBytes = cmp.Or(ask.MaxBytes, maxInline)
+	given, err := part.Of(text, ask)
+	if err != nil {
+		return say(RestoreRefused, err.Error())
+	}
+	done.Result, done.Bytes, done.Tokens = RestoreOK, len(given), transcript.Est(given)
+	if given == text && p.ix.IsReplacement(r, o.Content) { // every byte of it, escapes too
+		return slices.Clone(o.Content), done, nil
+	}
+	return p.ix.Replacement(r, given), done, nil
+}
