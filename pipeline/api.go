@@ -145,6 +145,7 @@ type Outcome struct {
 	Session     string // hash, for logs and access logs
 	Duration    time.Duration
 	Stages      Stages
+	Group       string     // of the session, see GroupActive; empty on routes without groups
 	Restored    []Restored // originals that were asked for inline in this request
 	Shadow      *Outcome   // in shadow mode: what would have been done
 	Explain     []Verdict  // of every result, in order, if the request asked for it

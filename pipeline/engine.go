@@ -165,6 +165,7 @@ func (e *Engine) Request(ctx context.Context, r *Request) *Outcome {
 		return o.original(gate)
 	}
 	defer p.ix.Release()
+	o.Group = p.group()
 	e.ladder(ctx, p, p.requestGate())
 	if p.shadows() {
 		e.shadow(ctx, p)

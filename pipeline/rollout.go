@@ -17,6 +17,27 @@ func (p *pass) drawn(name string, share float64) bool {
 // heldOut reports whether the session belongs to the group that all others are compared with.
 func (p *pass) heldOut() bool { return p.drawn("holdout", p.r.Config.Holdout) }
 
+// Groups of sessions, on routes that hold some out or roll out to a share.
+const (
+	GroupActive   = "active"   // what the route asks for is done
+	GroupWithheld = "withheld" // the rollout has not reached them: they are metered
+	GroupHoldout  = "holdout"  // nothing is done, so that the others can be compared with them
+)
+
+// group is the group of the request's session, empty where the route has but one.
+func (p *pass) group() string {
+	c := p.r.Config
+	switch {
+	case c.Holdout == 0 && c.Withheld == 0:
+		return ""
+	case p.heldOut():
+		return GroupHoldout
+	case !p.drawn("rollout", 1-c.Withheld):
+		return GroupWithheld
+	}
+	return GroupActive
+}
+
 // shadows reports whether what would have been done is metered: in mode shadow, and of sessions that the rollout has not reached.
 func (p *pass) shadows() bool {
 	return p.side == "" && (p.r.Config.Mode == Shadow && !p.heldOut() || p.requestGate() == filters.Rollout)

@@ -27,6 +27,13 @@ func TestRollout(t *testing.T) {
 		if metered := s.o.Shadow != nil; metered != (s.o.Gate == filters.Rollout) {
 			t.Fatalf("gate %q, metered %v", s.o.Gate, metered)
 		}
+		want := map[filters.Gate]string{filters.Rollout: pipeline.GroupWithheld, filters.Holdout: pipeline.GroupHoldout, "": pipeline.GroupActive}[s.o.Gate]
+		if c.Withheld == 0 && c.Holdout == 0 {
+			want = ""
+		}
+		if s.o.Group != want {
+			t.Fatalf("gate %q, group %q", s.o.Gate, s.o.Group)
+		}
 		return s.o.Gate
 	}
 	const sessions = 400

@@ -83,12 +83,12 @@ func (s *Server) reply(w http.ResponseWriter, r *http.Request, a *asked, list st
 	}
 }
 
-// request is what the engine needs to know besides the body. The levers are off: the breakpoints are the gateway's, as is whatever
-// it adds to the request.
+// request is what the engine needs to know besides the body. The levers are off and no tool is offered: the breakpoints and the
+// tools are the gateway's, as is whatever it adds to the request.
 func (s *Server) request(r *http.Request, a *asked, now time.Time) *pipeline.Request {
 	config, settings := s.o.Route(r.Header.Get(PipelineHeader))
 	c := *config
-	c.Levers, c.Diagnostics = pipeline.Levers{}, 0
+	c.Levers, c.Diagnostics, c.Inline = pipeline.Levers{}, 0, false
 	id := identity.Of(headers(r), settings)
 	q := &pipeline.Request{
 		ID: r.Header.Get("X-Request-Id"), Route: RouteName, Format: a.format, Now: now, Config: &c, Unbridged: true,

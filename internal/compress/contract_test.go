@@ -206,14 +206,14 @@ func TestWhatTheEngineGets(t *testing.T) {
 		if string(got.Body) != want {
 			t.Errorf("the engine gets\n%s, not\n%s", got.Body, want)
 		}
-		if got.Config.Levers != (pipeline.Levers{}) || got.Config.Diagnostics != 0 || !got.Unbridged || len(got.Config.Filters) != 3 {
+		if got.Config.Levers != (pipeline.Levers{}) || got.Config.Diagnostics != 0 || got.Config.Inline || !got.Unbridged || len(got.Config.Filters) != 3 {
 			t.Errorf("config %+v", got.Config)
 		}
 		if got.Tenant != "key:sk-1" || got.Session != "s" || got.Agent != "a" || got.Route != "compress" || !got.Now.Equal(epoch) {
 			t.Errorf("request %+v", got)
 		}
 	}
-	if config.Levers.TTL != pipeline.HourTTL || config.Diagnostics != 1 {
+	if config.Levers.TTL != pipeline.HourTTL || config.Diagnostics != 1 || !config.Inline {
 		t.Error("the route's config was changed")
 	}
 }

@@ -56,7 +56,7 @@ func full(t fataler) *pipeline.Config {
 		t.Fatal(err)
 	}
 	return &pipeline.Config{
-		Name: "full", Filters: []filters.Filter{rl, rm, td}, Diagnostics: 1,
+		Name: "full", Filters: []filters.Filter{rl, rm, td}, Diagnostics: 1, Inline: true,
 		Levers: pipeline.Levers{TTL: pipeline.HourTTL, Place: true, Regret: 1},
 	}
 }

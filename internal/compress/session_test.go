@@ -305,7 +305,7 @@ func TestSameAsTheFirstDoor(t *testing.T) {
 		format := rapid.SampledFrom([]gen.Format{gen.Anthropic, gen.Chat, gen.Responses}).Draw(rt, "format")
 		k := begin(second, seed, format, fmt.Sprint(seed, second.clock()))
 		config := *first.config
-		config.Levers, config.Diagnostics = pipeline.Levers{}, 0
+		config.Levers, config.Diagnostics, config.Inline = pipeline.Levers{}, 0, false
 		for range rapid.IntRange(5, 8).Draw(rt, "turns") {
 			body := k.body()
 			if format == gen.Anthropic { // all of it is cached for an hour

@@ -60,6 +60,8 @@ func outcome() *pipeline.Outcome {
 func everything() *observe.Metrics {
 	m := observe.NewMetrics("v1.2.3")
 	r, o := request(), outcome()
+	o.Group = pipeline.GroupActive
+	o.Restored = []pipeline.Restored{{Result: pipeline.RestoreOK, Filter: "shed", Tokens: 300}, {Result: pipeline.RestoreMiss, Tokens: 20}}
 	m.Request(r, o)
 	for _, g := range []filters.Gate{filters.Panic, filters.Deadline, filters.ProofFailed, filters.Conflict} {
 		m.Request(r, &pipeline.Outcome{Gate: g, Desync: true, Undeclared: true})
@@ -67,6 +69,7 @@ func everything() *observe.Metrics {
 	m.Request(r, &pipeline.Outcome{Gate: filters.Shadow, Gates: map[pipeline.FilterGate]int{{Gate: filters.Shadow}: 1}, Shadow: outcome()})
 	m.PriceTable(cache.Prices())
 	m.Observed(r, o, observation())
+	m.Observed(r, &pipeline.Outcome{Group: pipeline.GroupHoldout}, &pipeline.Observation{Usage: &pipeline.Usage{Input: 1}, Cost: 0.5})
 	m.Observed(r, o, nil)
 	m.Began()
 	m.Began()

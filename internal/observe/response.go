@@ -21,6 +21,7 @@ type responses struct {
 	priceTable              *prometheus.GaugeVec
 	billed, cost            *prometheus.CounterVec
 	net                     *prometheus.GaugeVec
+	groups, groupCost       *prometheus.CounterVec
 	expected, read          *prometheus.CounterVec
 	losses, lost, lostCost  *prometheus.CounterVec
 	brakes, ineffective     *prometheus.CounterVec
@@ -31,6 +32,8 @@ func (r registerer) responses(m *Metrics) {
 	m.priceTable = r.gaugeVec("price_table_info", "Constant 1; names the price table in use by its date.", "date")
 	m.billed = r.counterVec("billed_tokens_total", "Tokens that the provider billed, by what it bills them as.", "route", "model", "tier")
 	m.cost = r.counterVec("cost_usd_total", "Price of the billed tokens by the price table; baseline: modelled, had requests gone on as they came.", "route", "model", "basis")
+	m.groups = r.counterVec("group_requests_total", "Answered requests whose bill is known, by the group that rollout and holdout put their session in.", "route", "group")
+	m.groupCost = r.counterVec("group_cost_usd_total", "Price of the billed tokens of a group.", "route", "group")
 	m.net = r.gaugeVec("net_saved_usd", "Baseline less observed cost since the start; negative where tidemark costs money.", "route")
 	m.expected = r.counterVec("expected_cached_tokens_total", "Tokens that the known cache entries let expect to be read.", "route", "model")
 	m.read = r.counterVec("observed_cached_tokens_total", "Tokens that were read where something was expected.", "route", "model")
@@ -62,6 +65,10 @@ func (m *Metrics) Observed(r *pipeline.Request, o *pipeline.Outcome, v *pipeline
 	}
 	if v.Usage != nil {
 		m.bill(route, model, v)
+		if o.Group != "" {
+			m.groups.WithLabelValues(route, o.Group).Inc()
+			m.groupCost.WithLabelValues(route, o.Group).Add(max(0, v.Cost))
+		}
 	}
 	if v.Expected > 0 && v.Usage != nil {
 		m.expected.WithLabelValues(route, model).Add(float64(v.Expected))
