@@ -4,6 +4,7 @@ SHELL := /bin/bash
 
 GO ?= go
 GOLANGCI_LINT_VERSION ?= v2.15.0
+GOVULNCHECK_VERSION ?= v1.9.0
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.release=$(VERSION)
 FUZZTIME ?= 20s
@@ -62,6 +63,10 @@ bench: envoy ## benchmarks; BenchmarkUnit is what the others are divided by
 lint: ## the linters, which also enforce the import rules
 	@command -v golangci-lint >/dev/null || $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
 	PATH="$$PATH:$$($(GO) env GOPATH)/bin" golangci-lint run
+
+.PHONY: vuln
+vuln: ## known vulnerabilities in what the code calls, the Go release that builds it included
+	$(GO) run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION) ./...
 
 .PHONY: validate
 validate: build envoy ## every YAML under examples/ and envoy/ through tidemark check and Envoy itself

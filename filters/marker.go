@@ -96,8 +96,9 @@ func IsMarker(ix *transcript.Index, r *transcript.Result) bool {
 	return ix.ResultSize(r) <= maxMarked && marker.MatchString(ix.ResultHead(r, maxMarked))
 }
 
-// About says what a result was, in the words of its marker.
-func About(ix *transcript.Index, r *transcript.Result) string { return what(ix, r, true) }
+// About says what a result was, in the words of its marker, without quoting it: operators see it, who may not read content, and so
+// does whoever asks what else there is of what is sealed.
+func About(ix *transcript.Index, r *transcript.Result) string { return what(ix, r, false) }
 
 // what names tool, path and range of the call. Of a call that names no file it says what the result was like.
 func what(ix *transcript.Index, r *transcript.Result, alone bool) string {

@@ -106,7 +106,8 @@ func (p *pass) shrink(ctx context.Context) error {
 		p.b = p.fork()
 		p.assume()
 	}
-	p.b.InForce, p.b.Held, p.b.Cut = nil, nil, nil
+	p.b.InForce = slices.DeleteFunc(p.b.InForce, func(d state.Decision) bool { return d.Filter != Restore }) // they make it no smaller
+	p.b.Held, p.b.Cut = nil, nil
 	p.must, p.widened = p.b.Tool != "", false // other sessions are asked again, of another outbound
 	p.replay()
 	return nil

@@ -9,7 +9,8 @@ import (
 )
 
 // Dropped tells the engine that the outcome came too late and the body went on as it came. Decisions and holds that the
-// outcome had made were never seen by the provider: they are taken back, unless a later request has replayed them by now.
+// outcome had made, and a tool that it offered, were never seen by the provider: they are taken back, unless a later request has
+// replayed them by now.
 func (o *Outcome) Dropped(ctx context.Context) {
 	if o.undo != nil {
 		o.undo(ctx)
@@ -26,7 +27,7 @@ func (p *pass) undoable() {
 	for _, h := range p.heldNow {
 		made[h] = true
 	}
-	cut, was := p.newCut, p.m.cut()
+	cut, was, offered := p.newCut, p.m.cut(), p.m.kind == KindNew && p.b.Tool != ""
 	last, ttl, now := int32(len(p.chain))-1, p.assumedTTL(), p.r.Now
 	p.o.undo = func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, settleTimeout)
@@ -45,6 +46,9 @@ func (p *pass) undoable() {
 		c.Held = slices.DeleteFunc(c.Held, func(h state.Hold) bool { return made[h.Ref] })
 		if cut != nil && c.Cut != nil && c.Cut.At.Equal(cut.At) && c.Cut.Stub == cut.Stub {
 			c.Cut = was
+		}
+		if offered {
+			c.Tool = ""
 		}
 		c.Frontier = state.Frontier{}
 		c.Entries = cache.Assume(c.Entries, last, ttl, now) // the original's prefix was written instead

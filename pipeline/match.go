@@ -117,7 +117,7 @@ func (p *pass) continuation(c contender) Kind {
 		return KindRetry
 	case c.key && (c.shared == known || c.shared == known-1 && body > known):
 		return KindContinue
-	case !c.key && c.shared == known && c.shared < body && !c.b.Alive(p.r.Now) && (!p.bound || !carries(c.b)):
+	case !c.key && c.shared == known && c.shared < body && !c.b.Alive(p.r.Now) && (!p.bound || !carries(c.b) && c.b.Tool == ""):
 		return KindRekey
 	}
 	return KindFork

@@ -19,8 +19,11 @@ import (
 // Restore is the filter by whose name givings back are known in decisions and metrics. It is none of the pipeline.
 const Restore = "restore"
 
-// maxInline is how much of a text is given back at once where no less is asked for, in bytes: about 25,000 tokens.
-const maxInline = 100_000
+// Bounds of what is given back within a request.
+const (
+	maxInline  = 100_000 // bytes of a text that are given back at once, about 25,000 tokens; fewer where fewer are asked for
+	inlineWork = 1 << 21 // of a search, see part.Ask: it takes a part of the deadline even with the worst of patterns
+)
 
 // Results of asking for an original.
 const (
@@ -40,15 +43,22 @@ type Restored struct {
 	Tokens   int    // Est of it
 }
 
+// maxTools is how many tools OpenAI and Azure take in a request; with one more they refuse it.
+const maxTools = 128
+
 // offer adds the tool to a branch that begins with this request. Where the provider may hold the same tools without it, for
-// another conversation of the session, that would be written anew: then it is not offered.
+// another conversation of the session, that would be written anew: then it is not offered. Where it may hold them with it, it is
+// offered to a conversation that is under way, too: one whose beginning the client has written anew.
 func (p *pass) offer() {
+	holds := func(with bool) bool {
+		return slices.ContainsFunc(p.sess.branches, func(b *state.Branch) bool { return b.Key == p.key && (b.Tool != "") == with && b.Alive(p.r.Now) })
+	}
 	switch {
 	case !p.r.Config.Inline || p.shadow || p.anonymous || p.bound || p.gate != "":
 		return
-	case p.m.kind != KindNew || p.last >= 0 || p.ix.RestoreTool() != "":
+	case p.m.kind != KindNew || p.ix.RestoreTool() != "" || p.ix.Tools() >= maxTools:
 		return
-	case slices.ContainsFunc(p.sess.branches, func(b *state.Branch) bool { return b.Key == p.key && b.Tool == "" && b.Alive(p.r.Now) }):
+	case holds(false) || p.last >= 0 && !holds(true):
 		return
 	}
 	if _, ok := p.ix.ToolsEnd(); !ok {
@@ -131,14 +141,16 @@ func (p *pass) original(ctx context.Context, r *transcript.Result) (content []by
 		return say(RestoreRefused, err.Error())
 	}
 	done.ID = ask.ID
-	o, err := p.e.store.Original(ctx, ask.ID)
+	owner, err := p.e.store.Owner(ctx, ask.ID)
+	var o *state.Original
+	if err == nil && subtle.ConstantTimeCompare(owner.Tenant[:], p.sess.key.Tenant[:]) == 1 { // another tenant's is not even read
+		o, err = p.e.store.Original(ctx, ask.ID)
+	}
 	switch {
-	case errors.Is(err, state.ErrNotFound):
+	case errors.Is(err, state.ErrNotFound), err == nil && (o == nil || o.Session.Tenant != owner.Tenant):
 		return say(RestoreMiss, part.Missing)
 	case err != nil:
 		return nil, done, err
-	case subtle.ConstantTimeCompare(o.Session.Tenant[:], p.sess.key.Tenant[:]) != 1:
-		return say(RestoreMiss, part.Missing)
 	case o.Fate == state.Sealed:
 		return say(RestoreSealed, part.Sealed)
 	case o.Fate == state.Withdrawn:
@@ -146,7 +158,7 @@ func (p *pass) original(ctx context.Context, r *transcript.Result) (content []by
 	}
 	done.Filter = o.Filter
 	text := part.Text(o.Content)
-	ask.MaxBytes = cmp.Or(ask.MaxBytes, maxInline)
+	ask.MaxBytes, ask.Work = min(cmp.Or(ask.MaxBytes, maxInline), maxInline), inlineWork
 	given, err := part.Of(text, ask)
 	if err != nil {
 		return say(RestoreRefused, err.Error())

@@ -251,15 +251,19 @@ func TestKeptVerbatim(t *testing.T) {
 		answer string
 		gate   filters.Gate
 	}{
-		"inline":                       {part.Name, gen.Object{{Key: "id", Value: id}}, long, filters.KeptVerbatim},
-		"MCP, as Claude Code names it": {"mcp__tidemark__context_restore", gen.Object{{Key: "id", Value: id}}, long, filters.KeptVerbatim},
-		"MCP, as opencode names it":    {"tidemark_context_restore", gen.Object{{Key: "id", Value: id}}, long, filters.KeptVerbatim},
-		"HTTP":                         {"Bash", bash("curl -s localhost:9004/v1/originals/" + id + "?head=20"), long, filters.KeptVerbatim},
-		"a marker":                     {"Bash", bash("make"), marker + strings.Repeat(" An excerpt of it.", 30), filters.AlreadyMarked},
-		"another product's tool":       {"fak_context_restore", gen.Object{{Key: "id", Value: id}}, long, ""},
-		"a path without an id":         {"Bash", bash("curl -s localhost:9004/v1/originals/ABC"), long, ""},
-		"a marker within":              {"Bash", bash("make"), "log\n" + marker + long, ""},
-		"a marker with a long text":    {"Bash", bash("make"), marker + long, ""},
+		"inline":                        {part.Name, gen.Object{{Key: "id", Value: id}}, long, filters.KeptVerbatim},
+		"MCP, as Claude Code names it":  {"mcp__tidemark__context_restore", gen.Object{{Key: "id", Value: id}}, long, filters.KeptVerbatim},
+		"MCP, as opencode names it":     {"tidemark_context_restore", gen.Object{{Key: "id", Value: id}}, long, filters.KeptVerbatim},
+		"HTTP":                          {"Bash", bash("curl -s localhost:9004/v1/originals/" + id + "?head=20"), long, filters.KeptVerbatim},
+		"a script":                      {"exec", gen.Object{{Key: "code", Value: `const r = await tools.mcp__tidemark__context_restore({id: "x"});`}}, long, filters.KeptVerbatim},
+		"a script, by brackets":         {"exec", gen.Object{{Key: "code", Value: `await tools["mcp__Tidemark__context_restore"]({id})`}}, long, filters.KeptVerbatim},
+		"a script without a call":       {"exec", bash("grep -rn mcp__tidemark__context_restore ."), long, ""},
+		"another product's in a script": {"exec", bash("await tools.fak__context_restore({id})"), long, ""},
+		"a marker":                      {"Bash", bash("make"), marker + strings.Repeat(" An excerpt of it.", 30), filters.AlreadyMarked},
+		"another product's tool":        {"fak_context_restore", gen.Object{{Key: "id", Value: id}}, long, ""},
+		"a path without an id":          {"Bash", bash("curl -s localhost:9004/v1/originals/ABC"), long, ""},
+		"a marker within":               {"Bash", bash("make"), "log\n" + marker + long, ""},
+		"a marker with a long text":     {"Bash", bash("make"), marker + long, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, &pipeline.Config{Name: "eager", Filters: []filters.Filter{eager{}}})

@@ -178,7 +178,7 @@ func (b *Branch) Alive(now time.Time) bool {
 }
 
 // Unite returns stored with the activity of seen added: entries and clocks of both, chain and frontier of the later one.
-// Decisions, holds, the cut and the version are always those of stored.
+// Decisions, holds, the cut, the tool and the version are always those of stored.
 func Unite(stored, seen *Branch, now time.Time) *Branch {
 	c := stored.Clone()
 	c.Entries = cache.Unite(stored.Entries, seen.Entries, now)
@@ -193,13 +193,13 @@ func Unite(stored, seen *Branch, now time.Time) *Branch {
 	return c
 }
 
-// Next returns what a store keeps when b is committed over stored, which is nil if there is nothing: decisions, holds and cut of
-// b, the activity of both, and the version after that of b.
+// Next returns what a store keeps when b is committed over stored, which is nil if there is nothing: decisions, holds, cut and tool
+// of b, the activity of both, and the version after that of b.
 func Next(stored, b *Branch) *Branch {
 	c := b.Clone()
 	if stored != nil {
 		c = Unite(stored, b, b.Last)
-		c.InForce, c.Held, c.Cut = slices.Clone(b.InForce), slices.Clone(b.Held), b.Cut
+		c.InForce, c.Held, c.Cut, c.Tool = slices.Clone(b.InForce), slices.Clone(b.Held), b.Cut, b.Tool
 		c.Parent, c.Commit = b.Parent, b.Commit
 	}
 	c.Version = b.Version + 1
@@ -222,8 +222,8 @@ const (
 	Withdrawn             // its content is gone for good, and this is its tombstone
 )
 
-// Original is the exact raw JSON value that a marker stands for. Of a tombstone, Content and SHA256 are gone: the digest of
-// a short text tells it to whoever tries all such texts.
+// Original is the exact raw JSON value that a marker stands for. Of a tombstone, Content, SHA256 and About are gone: the digest
+// of a short text tells it to whoever tries all such texts, and what a text was about may quote it.
 type Original struct {
 	ID      string // 24 hex digits, an unguessable capability
 	Session SessionKey
@@ -248,7 +248,7 @@ func (o *Original) Listed() Original {
 // Tombstone returns what is left of o once it is withdrawn.
 func (o *Original) Tombstone() Original {
 	tombstone := o.Listed()
-	tombstone.SHA256, tombstone.Fate = [32]byte{}, Withdrawn
+	tombstone.SHA256, tombstone.About, tombstone.Fate = [32]byte{}, "", Withdrawn
 	return tombstone
 }
 
@@ -295,6 +295,9 @@ type Store interface {
 	// Original returns an original by its id, whatever its Fate is, or ErrNotFound. A sealed one comes with its content: to
 	// refuse it is the caller's duty. It counts as a use: what is read is kept for another TTL, and is evicted later.
 	Original(ctx context.Context, id string) (*Original, error)
+	// Owner returns the session of an original, whatever its Fate is, or ErrNotFound. It reads nothing of the content and
+	// counts as no use, so that whoever may not have the original learns nothing by the time it takes and changes nothing.
+	Owner(ctx context.Context, id string) (SessionKey, error)
 	// Originals returns the originals of a session without their content, the latest first, tombstones included.
 	Originals(ctx context.Context, key SessionKey) ([]Original, error)
 	// Seal seals an original or lifts its seal, durably. It fails with ErrNotFound, and of a tombstone with ErrWithdrawn.

@@ -90,7 +90,7 @@ func TestNext(t *testing.T) {
 		assertEqual(t, "the committed branch", b, wasB)
 
 		want := state.Unite(stored, b, b.Last)
-		want.InForce, want.Held, want.Cut = b.InForce, b.Held, b.Cut
+		want.InForce, want.Held, want.Cut, want.Tool = b.InForce, b.Held, b.Cut, b.Tool
 		want.Parent, want.Commit, want.Version = b.Parent, b.Commit, b.Version+1
 		assertEqual(t, "branch", next, want)
 

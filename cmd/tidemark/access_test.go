@@ -351,7 +351,7 @@ func TestServeModes(t *testing.T) {
 		expect(c.step, "a", c.a)
 		expect(c.step, "b", c.b)
 	}
-	for _, body := range []string{``, `{}`, `{"mode":"loud"}`, `{"mode":"off","rout":"a"}`, `{"mode":"off"} {}`, `[]`, `{"mode":"off","route":"` + strings.Repeat("x", 300) + `"}`} {
+	for _, body := range []string{``, `{}`, `{"mode":"loud"}`, `{"mode":"off","rout":"a"}`, `{"mode":"off"} {}`, `[]`, `{"mode":"off","route":""}`, `{"mode":"off","route":"` + strings.Repeat("x", 300) + `"}`} {
 		if code, text := put(body); code != http.StatusBadRequest || strings.Contains(text, "xxx") {
 			t.Errorf("%s: %d %s", body, code, text)
 		}

@@ -105,8 +105,8 @@ func (s *server) getMode(w http.ResponseWriter, _ *http.Request) {
 // putMode sets the mode that {"mode": "off", "route": "name"} names; without a route that of all.
 func (s *server) putMode(w http.ResponseWriter, r *http.Request) {
 	var asked struct {
-		Mode  string `json:"mode"`
-		Route string `json:"route"`
+		Mode  string  `json:"mode"`
+		Route *string `json:"route"`
 	}
 	const invalid = "invalid_request"
 	d := json.NewDecoder(r.Body)
@@ -125,14 +125,21 @@ func (s *server) putMode(w http.ResponseWriter, r *http.Request) {
 	case !known:
 		access.Refuse(w, http.StatusBadRequest, invalid, "mode must be active, shadow or off")
 		return
-	case len(asked.Route) > maxRoute:
+	case asked.Route != nil && *asked.Route == "": // a variable of a script that was not set must not mean all routes
+		access.Refuse(w, http.StatusBadRequest, invalid, "route must be the name of a route; leave it out for all")
+		return
+	case asked.Route != nil && len(*asked.Route) > maxRoute:
 		access.Refuse(w, http.StatusBadRequest, invalid, "the name of the route is too long")
 		return
 	}
-	if err := s.admission.switches.set(asked.Route, m); err != nil {
+	var route string
+	if asked.Route != nil {
+		route = *asked.Route
+	}
+	if err := s.admission.switches.set(route, m); err != nil {
 		access.Refuse(w, http.StatusConflict, "too_many", err.Error())
 		return
 	}
-	s.log.WarnContext(r.Context(), "mode was set by an operator", "mode", m.String(), "route", asked.Route)
+	s.log.WarnContext(r.Context(), "mode was set by an operator", "mode", m.String(), "route", route)
 	s.getMode(w, r)
 }

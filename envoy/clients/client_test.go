@@ -118,12 +118,12 @@ func write(t *testing.T, path, text string) {
 // turnWait is how long a client may take for one turn of the user. On an idle machine it takes some seconds.
 const turnWait = 3 * time.Minute
 
-// run lets the client do one turn in dir and returns its last words. It knows nothing of this machine but the path of its programs.
-func (c *client) run(t *testing.T, program, dir, home string, env []string, turn int) string {
+// run runs the client in dir and returns what it prints. It knows nothing of this machine but the path of its programs.
+func run(t *testing.T, program, dir, home string, env []string, arguments ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), turnWait)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, program, c.arguments(turn, prompts[turn])...)
+	cmd := exec.CommandContext(ctx, program, arguments...)
 	cmd.Dir, cmd.WaitDelay = dir, time.Second
 	cmd.Env = append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + home, "PWD=" + dir, "TERM=dumb", "LANG=C.UTF-8", "TMPDIR=" + filepath.Join(home, "tmp"), "NO_COLOR=1", "CI=1",
@@ -135,7 +135,7 @@ func (c *client) run(t *testing.T, program, dir, home string, env []string, turn
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
-		t.Fatalf("%s, turn %d: %v\nstdout: %s\nstderr: %s", c.program, turn, errors.Join(err, ctx.Err()), stdout.String(), stderr.String())
+		t.Fatalf("%s %s: %v\nstdout: %s\nstderr: %s", filepath.Base(program), strings.Join(arguments, " "), errors.Join(err, ctx.Err()), stdout.String(), stderr.String())
 	}
 	return strings.TrimSpace(stdout.String())
 }

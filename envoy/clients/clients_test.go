@@ -53,9 +53,9 @@ type promise struct {
 // the provider must find in its cache what it holds.
 func compare(t *testing.T, c client, p promise) {
 	t.Helper()
-	w := newWorld(t, &c)
-	plain := w.play(t, plainPath)
-	tide := w.play(t, tidePath)
+	w := newWorld(t, &c, task(), "")
+	plain := w.play(t, plainPath, nil)
+	tide := w.play(t, tidePath, nil)
 	if diff := cmp.Diff(plain.words, tide.words); diff != "" {
 		t.Errorf("the client's last words differ (-without +with tidemark):\n%s", diff)
 	}

@@ -3,6 +3,7 @@
 package clients_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 
@@ -11,9 +12,34 @@ import (
 
 // conversation is what the model makes of a request, whatever its format.
 type conversation struct {
-	side    bool   // it offers no tools: no turn of the task
-	answers int    // how often the model has answered
-	seen    string // what the newest results say
+	side    bool     // it offers no tools: no turn of the task
+	answers int      // how often the model has answered
+	seen    string   // what the newest results say
+	results []string // what all results say, oldest first
+	tools   []string // names of what is offered
+	body    string   // all of it
+}
+
+// hears takes in what a result says.
+func (c *conversation) hears(content gjson.Result) {
+	text := said(content)
+	c.seen += text + "\n"
+	c.results = append(c.results, text)
+}
+
+// offered are the names of tools in a list of them, those of a namespace behind its name and a dot.
+func offered(list gjson.Result) (names []string) {
+	for _, tool := range list.Array() {
+		name := cmp.Or(tool.Get("name").Str, tool.Get("function.name").Str)
+		if kids := tool.Get("tools"); kids.Exists() {
+			for _, kid := range offered(kids) {
+				names = append(names, name+"."+kid)
+			}
+			continue
+		}
+		names = append(names, name)
+	}
+	return names
 }
 
 // wire is a format in which a client speaks with the model.
@@ -26,8 +52,10 @@ type wire struct {
 // call is one call of a tool. Its arguments are raw text where the tool is a custom one.
 type call struct {
 	name      string
+	space     string // the namespace of the tool
 	arguments map[string]any
 	raw       string
+	search    bool // it is the format's own search for tools
 }
 
 var anthropic = wire{path: "/v1/messages", read: readMessages, write: func(words string, calls []call) any {
@@ -59,17 +87,23 @@ var responses = wire{path: "/v1/responses", read: readResponses, write: func(wor
 		items = append(items, map[string]any{"type": "message", "content": words})
 	}
 	for _, c := range calls {
-		if c.raw != "" {
-			items = append(items, map[string]any{"type": "custom_tool_call", "name": c.name, "input": c.raw})
-			continue
+		item := map[string]any{"type": "function_call", "name": c.name, "arguments": marshal(c.arguments)}
+		switch {
+		case c.raw != "":
+			item = map[string]any{"type": "custom_tool_call", "name": c.name, "input": c.raw}
+		case c.search:
+			item = map[string]any{"type": "tool_search_call", "call_id": "call_search", "execution": "client", "status": "completed", "arguments": c.arguments}
+		case c.space != "":
+			item["namespace"] = c.space
 		}
-		items = append(items, map[string]any{"type": "function_call", "name": c.name, "arguments": marshal(c.arguments)})
+		items = append(items, item)
 	}
 	return items
 }}
 
 func readMessages(body []byte) conversation {
-	c := conversation{side: len(gjson.GetBytes(body, "tools").Array()) == 0}
+	c := conversation{tools: offered(gjson.GetBytes(body, "tools"))}
+	c.side = len(c.tools) == 0
 	for _, m := range gjson.GetBytes(body, "messages").Array() {
 		if m.Get("role").Str == "assistant" {
 			c.answers++
@@ -77,7 +111,7 @@ func readMessages(body []byte) conversation {
 		}
 		for _, b := range m.Get("content").Array() {
 			if b.Get("type").Str == "tool_result" {
-				c.seen += said(b.Get("content")) + "\n"
+				c.hears(b.Get("content"))
 			}
 		}
 	}
@@ -85,14 +119,15 @@ func readMessages(body []byte) conversation {
 }
 
 func readChat(body []byte) conversation {
-	c := conversation{side: len(gjson.GetBytes(body, "tools").Array()) == 0}
+	c := conversation{tools: offered(gjson.GetBytes(body, "tools"))}
+	c.side = len(c.tools) == 0
 	for _, m := range gjson.GetBytes(body, "messages").Array() {
 		switch m.Get("role").Str {
 		case "assistant":
 			c.answers++
 			c.seen = ""
 		case "tool":
-			c.seen += said(m.Get("content")) + "\n"
+			c.hears(m.Get("content"))
 		}
 	}
 	return c
@@ -100,17 +135,19 @@ func readChat(body []byte) conversation {
 
 // readResponses takes items of the model that follow each other for one answer.
 func readResponses(body []byte) conversation {
-	c := conversation{side: !offersTools(body)}
+	c := conversation{side: !offersTools(body), tools: offered(gjson.GetBytes(body, "tools"))}
 	speaking := false
 	for _, item := range gjson.GetBytes(body, "input").Array() {
 		kind, before := item.Get("type").Str, speaking
 		speaking = kind == "reasoning" || item.Get("role").Str == "assistant" || strings.HasSuffix(kind, "_call")
 		switch {
+		case kind == "additional_tools" || kind == "tool_search_output":
+			c.tools = append(c.tools, offered(item.Get("tools"))...)
 		case speaking && !before:
 			c.answers++
 			c.seen = ""
 		case strings.HasSuffix(kind, "_call_output"):
-			c.seen += said(item.Get("output")) + "\n"
+			c.hears(item.Get("output"))
 		}
 	}
 	return c

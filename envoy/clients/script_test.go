@@ -21,6 +21,8 @@ const (
 	edit
 	shell
 	search
+	find    // the tool that gives originals back, where the client hides it
+	restore // an original
 )
 
 // act is one thing that the model does, in the words of no client.
@@ -28,23 +30,29 @@ type act struct {
 	verb     verb
 	path     string // of read, edit and search
 	old, new string // of edit
-	text     string // words, a command, or what is searched
+	text     string // words, a command, what is searched, or the id of what is restored
+	tool     string // that restores, as the client calls it
 }
 
-// step is one answer of the model. seen is what the newest results say.
-type step func(seen string) []act
+// step is one answer of the model to a conversation.
+type step func(c *conversation) []act
 
-// script is the task: two turns of the user, with what the model does in each. Its last step of a turn says something.
-type script [2][]step
+// script is a task: what the user says and what the model does then, turn by turn. Its last step of a turn says something.
+type script struct {
+	prompts []string
+	turns   [][]step
+	idle    []int // after so many answers a pause passes too, in the middle of a turn
+}
 
-// prompts are what the user says.
-var prompts = [2]string{"The limiter counts some requests twice. Mend it and say what you did.", "Good. Now raise the limit once more and check the sum of all files."}
+// prompts are what the user says in the task of all clients.
+var prompts = []string{"The limiter counts some requests twice. Mend it and say what you did.", "Good. Now raise the limit once more and check the sum of all files."}
 
-// at is the answer to a conversation that holds so many answers. After its end there is nothing to say.
-func (s *script) at(answers int, seen string) []act {
-	for _, turn := range s {
+// at is the answer to a conversation. After the script's end there is nothing to say.
+func (s *script) at(c *conversation) []act {
+	answers := c.answers
+	for _, turn := range s.turns {
 		if answers < len(turn) {
-			return turn[answers](seen)
+			return turn[answers](c)
 		}
 		answers -= len(turn)
 	}
@@ -52,7 +60,12 @@ func (s *script) at(answers int, seen string) []act {
 }
 
 // steps is how many answers the script has.
-func (s *script) steps() int { return len(s[0]) + len(s[1]) }
+func (s *script) steps() (n int) {
+	for _, turn := range s.turns {
+		n += len(turn)
+	}
+	return n
+}
 
 // task is the script of all clients. Reads are outdated by edits and repeated, some with no change between them; what an edit says
 // comes from the read before it, and the last words come from the last command.
@@ -78,22 +91,22 @@ func task() *script {
 		does(act{verb: read, path: "handler.go"}),
 		raises("handler.go", "retries"),
 		does(act{verb: shell, text: "cat limit.go store.go handler.go | cksum"}),
-		func(seen string) []act {
-			sum := checksum.FindString(seen)
+		func(c *conversation) []act {
+			sum := checksum.FindString(c.seen)
 			if sum == "" {
-				return words("The sum is not there: " + seen)
+				return words("The sum is not there: " + c.seen)
 			}
 			return words("The sum is " + sum + ".")
 		},
 	}
-	return &script{first, second}
+	return &script{prompts: prompts, turns: [][]step{first, second}}
 }
 
 var checksum = regexp.MustCompile(`\b\d{5,} \d+\b`)
 
 func words(text string) []act { return []act{{verb: say, text: text}} }
 
-func does(acts ...act) step { return func(string) []act { return acts } }
+func does(acts ...act) step { return func(*conversation) []act { return acts } }
 
 // noise is a command that prints some lines.
 func noise(lines int) string {
@@ -103,10 +116,10 @@ func noise(lines int) string {
 // raises adds one to a constant, whose value it takes from the newest results.
 func raises(path, name string) step {
 	value := regexp.MustCompile("const " + name + ` = (\d+)`)
-	return func(seen string) []act {
-		found := value.FindStringSubmatch(seen)
+	return func(c *conversation) []act {
+		found := value.FindStringSubmatch(c.seen)
 		if found == nil {
-			return words(path + " was not shown, but: " + seen)
+			return words(path + " was not shown, but: " + c.seen)
 		}
 		n, err := strconv.Atoi(found[1])
 		if err != nil {

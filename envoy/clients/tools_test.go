@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+
+	"github.com/tidemark-dev/tidemark/pipeline/transcript"
 )
 
 // tools are a client's words for what the model wants, by verb. dir is where the client works.
@@ -18,9 +20,22 @@ func (own tools) answer(acts []act, dir string) (words string, calls []call) {
 			words = a.text
 			continue
 		}
-		calls = append(calls, own[a.verb](a, dir))
+		say, ok := own[a.verb]
+		if !ok {
+			say = asks // there is one word for it
+		}
+		calls = append(calls, say(a, dir))
 	}
 	return words, calls
+}
+
+// asks calls the tool that gives originals back by the name that it has in the request.
+func asks(a act, _ string) call {
+	c := call{name: a.tool, arguments: map[string]any{"id": a.text}}
+	if space, name, ok := strings.Cut(a.tool, "."); ok {
+		c.space, c.name = space, name
+	}
+	return c
 }
 
 // grep is the command that searches where a client has no tool for it.
@@ -38,6 +53,9 @@ var claudeTools = tools{
 	},
 	search: func(a act, dir string) call {
 		return call{name: "Bash", arguments: map[string]any{"command": grep(a, dir), "description": "Search"}}
+	},
+	find: func(a act, _ string) call {
+		return call{name: "ToolSearch", arguments: map[string]any{"query": "select:" + a.tool}}
 	},
 }
 
@@ -76,6 +94,9 @@ var codexTools = tools{
 	search: func(a act, dir string) call {
 		return call{name: "exec_command", arguments: map[string]any{"cmd": grep(a, dir)}}
 	},
+	find: func(act, string) call {
+		return call{search: true, arguments: map[string]any{"query": "context_restore"}}
+	},
 }
 
 // codexScripts are those of models to which Codex gives one tool that runs JavaScript.
@@ -84,6 +105,15 @@ var codexScripts = tools{
 	edit:   func(a act, _ string) call { return javascript("apply_patch", patch(a)) },
 	shell:  func(a act, _ string) call { return javascript("exec_command", map[string]any{"cmd": a.text}) },
 	search: func(a act, dir string) call { return javascript("exec_command", map[string]any{"cmd": grep(a, dir)}) },
+	find: func(act, string) call {
+		return call{name: "exec", raw: `text(ALL_TOOLS.map(t => t.name).filter(name => name.endsWith("context_restore")).join("\n"));`}
+	},
+	restore: func(a act, dir string) call {
+		if a.tool == transcript.RestoreTool { // the model knows that it is none of the script's
+			return asks(a, dir)
+		}
+		return call{name: "exec", raw: fmt.Sprintf("const result = await tools.%s(%s);\nfor (const c of result.content) text(c.text);", a.tool, marshal(map[string]any{"id": a.text}))}
+	},
 }
 
 // javascript is a call of a tool from a program.

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -38,22 +39,32 @@ const (
 
 var start = time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC)
 
-// Routes of the tests: the default preset with what requests are billed, and past tidemark.
+// Routes of the tests: the default preset with what requests are billed, the same for short sessions without and with a tool that gives
+// originals back, and past tidemark.
 const (
-	tidePath  = "/clients"
-	plainPath = "/off"
+	tidePath   = "/clients"
+	recallPath = "/recall"
+	inlinePath = "/inline"
+	plainPath  = "/off"
 )
+
+// configs are the route configs of the tests.
+var configs = map[string]string{
+	tidePath:   "{pipeline: default, components: {tiered: {window: 6}}}",
+	recallPath: "{pipeline: default, components: {tiered: {window: 3}}}",
+	inlinePath: "{pipeline: default, components: {tiered: {window: 3}}, inline_restore: true}",
+}
 
 // route takes the presets from tidemark's route config, and what requests are billed from Envoy.
 const route = `
-              - name: clients-%[2]s
-                match: {prefix: /clients%[1]s}
+              - name: %[4]s-%[2]s
+                match: {prefix: /%[4]s%[1]s}
                 route: {cluster: upstream, timeout: 0s}
                 request_headers_to_remove: [accept-encoding] # ai_protocol_manager reads no compressed response
                 typed_per_filter_config:
                   envoy.filters.http.set_metadata:
                     "@type": type.googleapis.com/envoy.extensions.filters.http.set_metadata.v3.Config
-                    metadata: [{metadata_namespace: tidemark, value: {pipeline: default, components: {tiered: {window: 6}}}}]
+                    metadata: [{metadata_namespace: tidemark, value: %[3]s}]
                   envoy.filters.http.ai_protocol_manager:
                     "@type": type.googleapis.com/envoy.extensions.filters.http.ai_protocol_manager.v3.AiProtocolManagerPerRoute
                     response: {llm_protocol: %[2]s}
@@ -65,7 +76,9 @@ func withRoutes(config string) string {
 	for _, r := range []struct{ path, protocol string }{
 		{anthropic.path, "ANTHROPIC_MESSAGES"}, {chat.path, "OPENAI_CHAT_COMPLETIONS"}, {responses.path, "OPENAI_RESPONSES"},
 	} {
-		fmt.Fprintf(&all, strings.TrimPrefix(route, "\n"), r.path, r.protocol)
+		for path, config := range configs {
+			fmt.Fprintf(&all, strings.TrimPrefix(route, "\n"), r.path, r.protocol, config, path[1:])
+		}
 	}
 	return strings.Replace(config, first, all.String()+first, 1)
 }
@@ -82,7 +95,8 @@ type world struct {
 	home     string
 }
 
-func newWorld(t *testing.T, c *client) *world {
+// newWorld starts everything for a script, with a config of the server.
+func newWorld(t *testing.T, c *client, s *script, config string) *world {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("it installs a client and runs it for half a minute")
@@ -93,8 +107,8 @@ func newWorld(t *testing.T, c *client) *world {
 		t.Fatal(err)
 	}
 	w := &world{client: c, program: install(t, c.pkg, c.program), dir: filepath.Join(root, "work"), home: filepath.Join(root, "home")}
-	w.tidemark = envoytest.NewTidemark(t, "")
-	w.provider = &provider{t: t, world: w, messages: simprovider.New(simprovider.Options{}), others: openai.New(openai.Options{}), script: task()}
+	w.tidemark = envoytest.NewTidemark(t, config)
+	w.provider = &provider{t: t, world: w, messages: simprovider.New(simprovider.Options{}), others: openai.New(openai.Options{}), script: s}
 	w.provider.pass(0)
 	w.tidemark.Start(t)
 	w.Env = envoytest.Start(t, envoytest.Options{Upstream: w.provider, Processor: w.tidemark.Addr, Edit: withRoutes})
@@ -103,13 +117,14 @@ func newWorld(t *testing.T, c *client) *world {
 
 // outcome is what became of the task.
 type outcome struct {
-	words    [2]string // the client's last words in each turn
+	words    []string // the client's last words in each turn
 	files    map[string]string
 	requests []request
 }
 
-// play lets the client do the task on a route, in new folders of the same names.
-func (w *world) play(t *testing.T, path string) *outcome {
+// play lets the client do the task on a route, in new folders of the same names. More is what else the client's home or folder
+// needs, and returns what else its environment does.
+func (w *world) play(t *testing.T, path string, more func() []string) *outcome {
 	t.Helper()
 	err := errors.Join(os.RemoveAll(w.dir), os.RemoveAll(w.home), os.Mkdir(w.dir, 0o700), os.MkdirAll(filepath.Join(w.home, "tmp"), 0o700))
 	if err != nil {
@@ -118,12 +133,15 @@ func (w *world) play(t *testing.T, path string) *outcome {
 	plant(t, w.dir)
 	w.provider.reset()
 	env := w.client.configure(t, w.home, w.URL(path))
+	if more != nil {
+		env = append(env, more()...)
+	}
 	o := &outcome{}
-	for turn := range prompts {
+	for turn, prompt := range w.provider.script.prompts {
 		if turn > 0 {
 			w.provider.pass(pause)
 		}
-		o.words[turn] = w.client.run(t, w.program, w.dir, w.home, env, turn)
+		o.words = append(o.words, run(t, w.program, w.dir, w.home, env, w.client.arguments(turn, prompt)...))
 	}
 	o.files, o.requests = harvest(t, w.dir), w.provider.requests()
 	return o
@@ -157,6 +175,7 @@ type request struct {
 	status  int
 	refusal string
 	side    bool // no turn of the task
+	body    []byte
 	bytes   int
 	prompt  int // tokens, of which the next two are part
 	read    int
@@ -183,13 +202,13 @@ func (p *provider) requests() (all []request) {
 	read := p.world.client.wire.read
 	for _, r := range p.messages.Requests() {
 		all = append(all, request{
-			id: r.Header.Get("x-request-id"), path: r.Path, status: r.Status, refusal: r.Error, side: read(r.Body).side, bytes: len(r.Body),
+			id: r.Header.Get("x-request-id"), path: r.Path, status: r.Status, refusal: r.Error, side: read(r.Body).side, body: r.Body, bytes: len(r.Body),
 			prompt: r.Prompt, read: r.Usage.Read, write: r.Usage.Write5m + r.Usage.Write1h, cost: simprovider.Bill(r.Model, r.Usage),
 		})
 	}
 	for _, r := range p.others.Requests() {
 		all = append(all, request{
-			id: r.Header.Get("x-request-id"), path: r.Path, status: r.Status, refusal: r.Error, side: read(r.Body).side, bytes: len(r.Body),
+			id: r.Header.Get("x-request-id"), path: r.Path, status: r.Status, refusal: r.Error, side: read(r.Body).side, body: r.Body, bytes: len(r.Body),
 			prompt: r.Prompt, read: r.Usage.Read, write: r.Usage.Write, cost: openai.Bill(r.Model, r.Usage),
 		})
 	}
@@ -218,7 +237,11 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if strings.HasSuffix(r.URL.Path, wire.path) {
 		reply := words("The limiter")
 		if c := wire.read(body); !c.side {
-			reply = p.script.at(c.answers, c.seen)
+			c.body = strings.ReplaceAll(string(body), `\n`, "\n")
+			reply = p.script.at(&c)
+			if slices.Contains(p.script.idle, c.answers) {
+				defer p.pass(pause)
+			}
 		}
 		r.Header.Set("x-sim-reply", marshal(wire.write(p.world.client.tools.answer(reply, p.world.dir))))
 	}

@@ -97,6 +97,9 @@ func (e *Env) Stat(tb testing.TB, name string) int64 {
 	return n
 }
 
+// AccessLog is all that Envoy has written of requests.
+func (e *Env) AccessLog() string { return e.access.String() }
+
 // Access waits for the access log's line of a request, by its x-request-id.
 func (e *Env) Access(tb testing.TB, id string) map[string]any {
 	tb.Helper()

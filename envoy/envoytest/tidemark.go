@@ -115,14 +115,23 @@ func (p *Tidemark) Stop(tb testing.TB) {
 	}
 }
 
-// Metric is the sum of the samples of a metric, by the beginning of their lines: name, perhaps with labels.
-func (p *Tidemark) Metric(tb testing.TB, sample string) (sum float64) {
+// Log is what the program has logged since it was first started.
+func (p *Tidemark) Log() string { return p.log.String() }
+
+// Ask is what the endpoints for operators say at a path.
+func (p *Tidemark) Ask(tb testing.TB, path string) string {
 	tb.Helper()
-	text, err := p.get(tb.Context(), "/metrics")
+	text, err := p.get(tb.Context(), path)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	for line := range strings.Lines(text) {
+	return text
+}
+
+// Metric is the sum of the samples of a metric, by the beginning of their lines: name, perhaps with labels.
+func (p *Tidemark) Metric(tb testing.TB, sample string) (sum float64) {
+	tb.Helper()
+	for line := range strings.Lines(p.Ask(tb, "/metrics")) {
 		if !strings.HasPrefix(line, sample) {
 			continue
 		}

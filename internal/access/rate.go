@@ -36,8 +36,9 @@ func limiter(perSecond float64) *rate.Limiter {
 	return rate.NewLimiter(rate.Limit(perSecond), int(max(1, math.Ceil(perSecond*burst))))
 }
 
-// wait is how long the client of a request has to wait, 0 if it need not.
-func (l *limits) wait(r *http.Request, now time.Time) time.Duration {
+// own is how long the client of a request has to wait for its own rate, 0 if it need not. Requests without a credential count, too:
+// they may be guesses.
+func (l *limits) own(r *http.Request, now time.Time) time.Duration {
 	who := client(r)
 	fresh := limiter(float64(l.each))
 	own, known, _ := l.clients.PeekOrAdd(who, fresh)
@@ -46,12 +47,12 @@ func (l *limits) wait(r *http.Request, now time.Time) time.Duration {
 	} else {
 		l.clients.Get(who) // it is the most recent one
 	}
-	// A client that is over its own rate takes nothing from the others.
-	if d := take(own, now); d > 0 {
-		return d
-	}
-	return take(l.all, now)
+	return take(own, now)
 }
+
+// shared is how long it is until there is room for another request of all. Whoever is over its own rate, or has not what the
+// listener asks for, must not get here: it takes nothing from the others.
+func (l *limits) shared(now time.Time) time.Duration { return take(l.all, now) }
 
 // take takes one request, or says how long it is until there is one.
 func take(l *rate.Limiter, now time.Time) time.Duration {

@@ -110,22 +110,31 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.refuse(a, http.StatusForbidden, Foreign, "pages of other hosts may not ask this one")
 		return
 	}
-	if s.limits != nil {
-		if d := s.limits.wait(r, time.Now()); d > 0 {
-			w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(d.Seconds()))))
-			s.refuse(a, http.StatusTooManyRequests, RateLimited, "too many requests at once")
-			return
-		}
+	if s.limits != nil && s.late(a, s.limits.own(r, time.Now())) {
+		return
 	}
 	if !s.admits(r) {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		s.refuse(a, http.StatusUnauthorized, Unauthorized, "the bearer token or the client certificate is missing or wrong")
 		return
 	}
+	if s.limits != nil && s.late(a, s.limits.shared(time.Now())) {
+		return
+	}
 	if s.o.MaxBody > 0 {
 		r.Body = http.MaxBytesReader(w, r.Body, s.o.MaxBody)
 	}
 	s.o.Handler.ServeHTTP(a, r)
+}
+
+// late refuses a request that would have to wait, and reports whether it has.
+func (s *Server) late(w http.ResponseWriter, wait time.Duration) bool {
+	if wait <= 0 {
+		return false
+	}
+	w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
+	s.refuse(w, http.StatusTooManyRequests, RateLimited, "too many requests at once")
+	return true
 }
 
 // admits reports whether a request has what the listener asks for, and takes the token out of its headers.

@@ -135,6 +135,33 @@ func TestServerLimitsRates(t *testing.T) {
 	}
 }
 
+// Whoever has no token takes nothing of the rate of all, however many addresses it has.
+func TestServerKeepsRoomForWhoeverIsAdmitted(t *testing.T) {
+	k, _ := tokens(t, first)
+	s := NewServer(Options{Name: "restore", Handler: echo, Tokens: k, Rate: 1, Log: discard()})
+	from := func(addr, token string) int {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.RemoteAddr = addr
+		r.Header.Set("Authorization", "Bearer "+token)
+		return ask(s, r).Code
+	}
+	for i := range 20 * allClients {
+		if got := from(fmt.Sprintf("[2001:db8:0:%x::1]:1", i), second); got != http.StatusUnauthorized {
+			t.Fatalf("guess %d: %d", i, got)
+		}
+	}
+	if got := from("10.0.0.1:1", first); got != http.StatusOK {
+		t.Errorf("with the token: %d", got)
+	}
+	limited := false
+	for i := range 20 * allClients {
+		limited = limited || from(fmt.Sprintf("[2001:db8:0:%x::1]:1", i), first) == http.StatusTooManyRequests
+	}
+	if !limited {
+		t.Error("the rate of all bounds nothing")
+	}
+}
+
 // Pages of other names are refused: by a name of theirs for this machine, and by where they say that they come from.
 func TestServerRefusesPages(t *testing.T) {
 	k, _ := tokens(t, first)

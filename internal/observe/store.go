@@ -93,6 +93,13 @@ func (s *store) Original(ctx context.Context, id string) (o *state.Original, err
 	return o, err
 }
 
+func (s *store) Owner(ctx context.Context, id string) (key state.SessionKey, err error) {
+	start := time.Now()
+	key, err = s.next.Owner(ctx, id)
+	s.done("owner", start, err)
+	return key, err
+}
+
 func (s *store) Originals(ctx context.Context, key state.SessionKey) (originals []state.Original, err error) {
 	start := time.Now()
 	originals, err = s.next.Originals(ctx, key)

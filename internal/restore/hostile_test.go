@@ -5,13 +5,18 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
+	"github.com/tidemark-dev/tidemark/internal/restore"
 	"github.com/tidemark-dev/tidemark/internal/restore/part"
+	"github.com/tidemark-dev/tidemark/state"
 )
 
 // TestNobodyLearnsWhatIsThere: guessed ids and another tenant's get the same answer as what is not there, byte for byte, whatever is
@@ -271,5 +276,68 @@ func TestNoSecretIsLogged(t *testing.T) {
 		if i := strings.Index(text, "PLANTED"); i >= 0 || strings.Contains(text, id) {
 			t.Errorf("%s: …%s", what, short(text[max(0, i-80):]))
 		}
+	}
+}
+
+// reads counts the originals that are read.
+type reads struct {
+	restore.Store
+	n atomic.Int32
+}
+
+func (r *reads) Original(ctx context.Context, id string) (*state.Original, error) {
+	r.n.Add(1)
+	return r.Store.Original(ctx, id)
+}
+
+// TestNothingIsReadForOthers: of what another tenant asks for not a byte is read, by whatever way, so that no time is told by it and
+// nothing counts as used. Neither is it for a list.
+func TestNothingIsReadForOthers(t *testing.T) {
+	w := newWorld(t, byKey)
+	id := w.keep("key:mine", "s", quoted(strings.Repeat("large SECRET ", 100_000)))[0]
+	store := &reads{Store: w.store}
+	s := restore.New(restore.Options{Store: store, Session: w.engine.SessionKey, Tenant: byKey, Observer: w.seen, Log: slog.New(slog.DiscardHandler)})
+	server := httptest.NewServer(s.Handler())
+	defer server.Close()
+	call := func(key string) string {
+		body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"context_restore","arguments":{"id":"` + id + `"}}}`
+		req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, server.URL+"/mcp", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, value := range map[string]string{"x-api-key": key, "Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Mcp-Protocol-Version": "2025-06-18"} {
+			req.Header.Set(name, value)
+		}
+		res, err := http.DefaultTransport.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		answer, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(answer)
+	}
+	at := server.URL + "/v1/originals/" + id
+	for _, url := range []string{at, at + "?raw=1", at + "?grep=SECRET", at + "/siblings"} {
+		if got := w.ask(http.MethodGet, url, "x-api-key", "other"); got.status != http.StatusNotFound {
+			t.Errorf("%s: %d", url, got.status)
+		}
+	}
+	if got := call("other"); strings.Contains(got, "SECRET") || !strings.Contains(got, part.Missing) {
+		t.Errorf("MCP: %s", short(got))
+	}
+	if got := w.ask(http.MethodGet, at+"/siblings", "x-api-key", "mine"); got.status != http.StatusOK {
+		t.Errorf("siblings: %d", got.status)
+	}
+	if n := store.n.Load(); n != 0 {
+		t.Errorf("%d originals were read", n)
+	}
+	if got := w.ask(http.MethodGet, at+"?head=1", "x-api-key", "mine"); got.status != http.StatusOK || !strings.Contains(call("mine"), "SECRET") {
+		t.Errorf("the owner: %d", got.status)
+	}
+	if n := store.n.Load(); n != 2 {
+		t.Errorf("%d originals were read", n)
 	}
 }

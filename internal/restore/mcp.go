@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -154,6 +155,16 @@ func (s *Server) restoreTool(r *http.Request, input []byte) (texts []string, fai
 // sentence makes a sentence of an error, for a model.
 func sentence(err error) string { return "This could not be done: " + err.Error() + "." }
 
+// oneLine is foreign text that cannot pass for another line of a list: clients name tools as they like.
+func oneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '_'
+		}
+		return r
+	}, s)
+}
+
 // spansTool is context_spans: a line for each original.
 func (s *Server) spansTool(r *http.Request, input []byte) (texts []string, failure string) {
 	ask, err := part.ParseJSON(input)
@@ -167,7 +178,7 @@ func (s *Server) spansTool(r *http.Request, input []byte) (texts []string, failu
 	}
 	var b strings.Builder
 	for _, o := range list[:min(len(list), maxSpans)] {
-		about := cmp.Or(o.About, o.Tool, "earlier messages")
+		about := oneLine(cmp.Or(o.About, o.Tool, "earlier messages"))
 		fmt.Fprintf(&b, "id %s · %s · %d bytes · %s · %s\n", o.ID, about, o.Size, o.At.UTC().Format(time.RFC3339), o.Fate)
 	}
 	if more := len(list) - maxSpans; more > 0 {

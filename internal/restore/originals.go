@@ -190,11 +190,11 @@ func (s *Server) family(r *http.Request, id string) ([]span, error) {
 		return nil, errBusy
 	}
 	defer release()
-	o, err := s.find(r, id)
+	owner, err := s.owner(r, id)
 	if err != nil {
 		return nil, err
 	}
-	list, err := s.o.Store.Originals(r.Context(), o.Session)
+	list, err := s.o.Store.Originals(r.Context(), owner)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // why tells it
 	}

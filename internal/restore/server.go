@@ -19,6 +19,7 @@ import (
 // Store is what is needed of a [state.Store].
 type Store interface {
 	Original(ctx context.Context, id string) (*state.Original, error)
+	Owner(ctx context.Context, id string) (state.SessionKey, error)
 	Originals(ctx context.Context, key state.SessionKey) ([]state.Original, error)
 	Seal(ctx context.Context, id string, sealed bool) error
 	Withdraw(ctx context.Context, key state.SessionKey) (int, error)
@@ -164,14 +165,11 @@ func route(r *http.Request) (kind, id, sub string) {
 	return "", "", ""
 }
 
-// owns reports whether a request may have an original, as far as tenants go.
-func (s *Server) owns(r *http.Request, o *state.Original) bool {
-	if s.o.Tenant == nil {
-		return true
-	}
+// owns reports whether a request may have what belongs to a session, as far as tenants go.
+func (s *Server) owns(r *http.Request, owner state.SessionKey) bool {
 	material, ok := s.o.Tenant(r)
 	tenant := s.o.Session(material, "").Tenant
-	return subtle.ConstantTimeCompare(tenant[:], o.Session.Tenant[:]) == 1 && ok
+	return subtle.ConstantTimeCompare(tenant[:], owner.Tenant[:]) == 1 && ok
 }
 
 var (
@@ -179,13 +177,30 @@ var (
 	errBusy   = errors.New("restore: too much is looked up")
 )
 
+// owner is the session of an original, for whoever may have that. For all others there is none: what is not theirs is not read, so
+// that they are answered as fast as if it did not exist.
+func (s *Server) owner(r *http.Request, id string) (state.SessionKey, error) {
+	owner, err := s.o.Store.Owner(r.Context(), id)
+	switch {
+	case err != nil:
+		return owner, fmt.Errorf("find the owner of an original: %w", err)
+	case s.o.Tenant != nil && !s.owns(r, owner):
+		return owner, state.ErrNotFound
+	}
+	return owner, nil
+}
+
 // find looks an original up for whoever may have it, whatever its fate is. Of all others it says ErrNotFound.
 func (s *Server) find(r *http.Request, id string) (*state.Original, error) {
+	owner, err := s.owner(r, id)
+	if err != nil {
+		return nil, err
+	}
 	o, err := s.o.Store.Original(r.Context(), id)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("read an original: %w", err)
-	case !s.owns(r, o):
+	case o.Session.Tenant != owner.Tenant: // it is another one by now
 		return nil, state.ErrNotFound
 	}
 	return o, nil

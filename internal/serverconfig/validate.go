@@ -46,6 +46,7 @@ func (c *Config) validate() routeconfig.Problems {
 	k.that(c.Restore.Rate > 0 && c.Restore.Rate <= maxRate, fmt.Sprintf("must be above 0, and at most %d", int(maxRate)), "restore", "rate")
 	k.tenant(c.Restore.Tenant, "restore", "tenant")
 	k.door(c.Compress.Listen, c.Compress.TokenFile, &c.Compress.TLS, "compress")
+	k.apart(c)
 	k.that(c.State != "", "must be a directory or "+Memory, "state")
 	k.that(c.MaxOriginals >= 0, "must not be negative", "max_original_bytes")
 	k.that(c.Deadline > 0, "must be above 0", "deadline")
@@ -68,6 +69,15 @@ func (k *checks) door(listen, tokenFile string, t *access.TLS, section string) {
 	k.tls(t, section, "tls")
 }
 
+// apart checks that no two listeners have the same address. With port 0 each gets one of its own.
+func (k *checks) apart(c *Config) {
+	seen := map[string]bool{c.Listen: true}
+	for _, l := range []struct{ listen, section string }{{c.Admin.Listen, "admin"}, {c.Restore.Listen, "restore"}, {c.Compress.Listen, "compress"}} {
+		k.that(!seen[l.listen] || strings.HasSuffix(l.listen, ":0"), "another listener has this address", l.section, "listen")
+		seen[l.listen] = l.listen != ""
+	}
+}
+
 // tls checks that the files are there that belong together.
 func (k *checks) tls(t *access.TLS, path ...string) {
 	under := func(key string) []string { return append(slices.Clip(path), key) }
@@ -79,6 +89,7 @@ func (k *checks) tls(t *access.TLS, path ...string) {
 func (k *checks) tenant(v string, path ...string) {
 	if name, ok := strings.CutPrefix(v, TenantByHeader); ok {
 		k.that(httpguts.ValidHeaderFieldName(name), "must name a header", path...)
+		k.that(!strings.EqualFold(name, access.TokenHeader), "this header holds the listener's own token, and says nothing of tenants", path...)
 		return
 	}
 	k.word(v, []string{TenantByID, TenantByCredential, TenantByHeader + "NAME"}, path...)

@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"bytes"
+	"regexp"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -24,13 +25,17 @@ func IsRestoreTool(name string) bool {
 	return ok && (server == "" || strings.Contains(strings.ToLower(server), "tidemark"))
 }
 
-// Restores reports whether a call asks for an original: by the tool, or by HTTP in whatever tool the model has for that.
+// Restores reports whether a call asks for an original: by the tool, from a script that calls it, or by HTTP in whatever tool the
+// model has for either.
 func (ix *Index) Restores(call int32) bool {
 	c := &ix.Calls[call]
 	if IsRestoreTool(ix.ToolName(c)) {
 		return true
 	}
 	input := c.Input.Of(ix.Body)
+	if bytes.Contains(input, []byte(RestoreTool)) && scripted.Match(input) {
+		return true
+	}
 	for {
 		_, rest, found := bytes.Cut(input, []byte(OriginalsPath))
 		if !found {
@@ -42,6 +47,11 @@ func (ix *Index) Restores(call int32) bool {
 		input = rest
 	}
 }
+
+// scripted finds a call of the tool in a script, as models write them for clients whose only tool runs one: by the name that the
+// client joins of the MCP server's and the tool's, as a member of an object or in brackets. The script stands in JSON, where a quote
+// is escaped.
+var scripted = regexp.MustCompile(`(?i:\w*tidemark\w*)` + RestoreTool + `(?:\\?["']\])?\(`)
 
 // IsID reports whether a text has the form of an original's id.
 func IsID(text string) bool {
@@ -71,6 +81,16 @@ func (ix *Index) RestoreTool() string {
 		}
 	}
 	return ""
+}
+
+// Tools is how many tools the body has.
+func (ix *Index) Tools() (n int) {
+	for i := range ix.Head {
+		if b := &ix.Head[i]; b.Msg == InTools && b.Kind == Tool {
+			n++
+		}
+	}
+	return n
 }
 
 // LastTool is the number of the last block of the list of tools, -1 where the body has no list to add one to.

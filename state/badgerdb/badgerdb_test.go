@@ -301,7 +301,8 @@ func TestGivenSecret(t *testing.T) {
 	}
 }
 
-// TestOlderStore: originals of a store that was written before there were listings are listed, counted and withdrawn.
+// TestOlderStore: originals of a store that was written before there were listings are listed, counted, known by their owners and
+// withdrawn.
 func TestOlderStore(t *testing.T) {
 	dir := t.TempDir()
 	d := mustOpen(t, dir)
@@ -313,7 +314,8 @@ func TestOlderStore(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = d.db.Update(func(txn *badger.Txn) error {
-			return errors.Join(txn.Set(originalKey(o.ID), record), txn.Delete(listKey(key, o.ID)), txn.Delete(layoutKey))
+			e := &badger.Entry{Key: originalKey(o.ID), Value: record, ExpiresAt: seconds(expiry())}
+			return errors.Join(txn.SetEntry(e), txn.Delete(listKey(key, o.ID)), txn.Delete(ownerKey(o.ID)), txn.Delete(layoutKey))
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -328,6 +330,11 @@ func TestOlderStore(t *testing.T) {
 		listed, err := d.Originals(ctx, key)
 		if err != nil || len(listed) != 2 || listed[0].Size+listed[1].Size != 2<<20+100 || listed[0].Content != nil {
 			t.Errorf("listed %+v, %v", listed, err)
+		}
+		for _, id := range []string{small.ID, large.ID} {
+			if owner, err := d.Owner(ctx, id); owner != key || err != nil {
+				t.Errorf("owner %v, %v", owner, err)
+			}
 		}
 		mustClose(t, d)
 	}
@@ -356,7 +363,7 @@ func TestKeysAreDigests(t *testing.T) {
 	if _, err := d.Withdraw(ctx, key); err != nil {
 		t.Fatal(err)
 	}
-	lengths := map[byte]int{'b': 1 + 16 + 16 + 8, 's': 1 + 16 + 16, 'h': 1 + 16 + 32 + 16, 'o': 1 + 32, 'i': 1 + 16 + 16 + 32, 'w': 1 + 32, 'k': 1, 'l': 1}
+	lengths := map[byte]int{'b': 1 + 16 + 16 + 8, 's': 1 + 16 + 16, 'h': 1 + 16 + 32 + 16, 'o': 1 + 32, 'u': 1 + 32, 'i': 1 + 16 + 16 + 32, 'w': 1 + 32, 'k': 1, 'l': 1}
 	seen := map[byte]bool{}
 	for _, item := range items(t, d) {
 		kind := item.key[0]

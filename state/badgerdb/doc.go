@@ -9,10 +9,11 @@
 //	s ‖ tenant ‖ session                        the session's stamp
 //	h ‖ tenant ‖ two messages ‖ session         a session that began with these messages
 //	o ‖ SHA-256 of the id                       an original
+//	u ‖ SHA-256 of the id                       the session that the original belongs to
 //	i ‖ tenant ‖ session ‖ SHA-256 of the id    the original's listing: all but its content, and when it was last used
 //	w ‖ SHA-256 of the id                       note that the original was withdrawn and its bytes are still in the files
 //	k                                           the server's secret
-//	l                                           the layout: 1 once all originals have listings
+//	l                                           the layout: 1 once all originals have listings, 2 once all have owners
 //
 // A record is one byte of schema version and the CBOR of the value, in a zstd frame where that is worth it. One that cannot
 // be read counts as absent: it is counted and logged once, without its content.

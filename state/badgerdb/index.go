@@ -17,14 +17,17 @@ type indexed struct {
 	expires uint64
 }
 
-// list makes the listings of originals that were written before there were listings.
+// layout is what the records of this version look like, see the package comment.
+const layout = 2
+
+// list makes the listings and owners of originals that were written before there were any.
 func (d *DB) list() error {
-	var layout uint64
+	var was uint64
 	_ = d.db.View(func(txn *badger.Txn) error {
-		d.get(txn, layoutKey, &layout)
+		d.get(txn, layoutKey, &was)
 		return nil
 	})
-	if layout > 0 {
+	if was >= layout {
 		return nil
 	}
 	batch := d.db.NewWriteBatch()
@@ -39,11 +42,10 @@ func (d *DB) list() error {
 			if o.Fate != state.Withdrawn {
 				o.Size = len(o.Content)
 			}
-			record, err := d.codec.encode(&listing{o.Listed(), o.At.UnixNano()})
-			if err == nil {
-				err = batch.SetEntry(&badger.Entry{Key: listKey(o.Session, o.ID), Value: record, ExpiresAt: item.ExpiresAt()})
+			failed = errors.Join(failed, d.enter(batch, ownerKey(o.ID), o.Session, item.ExpiresAt()))
+			if at := listKey(o.Session, o.ID); !d.has(txn, at) {
+				failed = errors.Join(failed, d.enter(batch, at, &listing{o.Listed(), o.At.UnixNano()}, item.ExpiresAt()))
 			}
-			failed = errors.Join(failed, err)
 		})
 		return nil
 	})
@@ -51,12 +53,17 @@ func (d *DB) list() error {
 		return err
 	}
 	return d.db.Update(func(txn *badger.Txn) error {
-		record, err := d.codec.encode(uint64(1))
-		if err != nil {
-			return err
-		}
-		return txn.Set(layoutKey, record)
+		return d.setUntil(txn, layoutKey, uint64(layout), 0)
 	})
+}
+
+// enter adds a record to a batch.
+func (d *DB) enter(batch *badger.WriteBatch, key []byte, v any, expires uint64) error {
+	record, err := d.codec.encode(v)
+	if err != nil {
+		return err
+	}
+	return batch.SetEntry(&badger.Entry{Key: key, Value: record, ExpiresAt: expires})
 }
 
 // count tells the quota what is stored.

@@ -1,6 +1,7 @@
 package badgerdb
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -104,7 +105,7 @@ func (k *keeping) remove(key state.SessionKey, id string, content bool) error {
 	k.wrote = true
 	k.after = append(k.after, func() { k.d.quota.Forget(key.Tenant, id) })
 	if content {
-		if err := k.batch.Delete(originalKey(id)); err != nil {
+		if err := errors.Join(k.batch.Delete(originalKey(id)), k.batch.Delete(ownerKey(id))); err != nil {
 			return err
 		}
 	}
@@ -145,15 +146,15 @@ func (k *keeping) write(victims []quota.Item, originals []state.Original, inForc
 	return nil
 }
 
-// put writes an original, its listing first: what is listed and not there does no harm, what is there and not listed could
-// never be withdrawn.
+// put writes an original, its listing and owner first: what is listed and not there does no harm, what is there and not listed
+// could never be withdrawn.
 func (k *keeping) put(o *written, until uint64) error {
-	l, err := k.d.codec.encode(&listing{o.listed, k.d.tick()})
-	if err != nil {
-		return err
-	}
 	k.wrote = true
-	if err := k.batch.SetEntry(&badger.Entry{Key: listKey(o.listed.Session, o.listed.ID), Value: l, ExpiresAt: until}); err != nil {
+	err := errors.Join(
+		k.d.enter(k.batch, listKey(o.listed.Session, o.listed.ID), &listing{o.listed, k.d.tick()}, until),
+		k.d.enter(k.batch, ownerKey(o.listed.ID), o.listed.Session, until),
+	)
+	if err != nil {
 		return err
 	}
 	k.after = append(k.after, func() { k.d.quota.Keep(counted(&o.listed, until)) })
@@ -176,7 +177,7 @@ func (k *keeping) renew(ids []string) error {
 			if !k.d.decode(stored, &o) {
 				continue
 			}
-			for _, key := range [][]byte{listKey(o.Session, id), originalKey(id)} {
+			for _, key := range [][]byte{listKey(o.Session, id), ownerKey(id), originalKey(id)} {
 				record, ok := k.d.raw(txn, key)
 				if !ok {
 					continue

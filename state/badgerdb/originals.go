@@ -44,6 +44,17 @@ func (d *DB) Original(ctx context.Context, id string) (*state.Original, error) {
 	return &o, nil
 }
 
+// Owner implements [state.Store].
+func (d *DB) Owner(ctx context.Context, id string) (key state.SessionKey, err error) {
+	err = d.view(ctx, "find owner", func(txn *badger.Txn) error {
+		if !d.get(txn, ownerKey(id), &key) {
+			return state.ErrNotFound
+		}
+		return nil
+	})
+	return key, err
+}
+
 // original reads an original and when it expires. It reports false if there is none that can be read.
 func (d *DB) original(txn *badger.Txn, id string, o *state.Original) (expires uint64, ok bool) {
 	item, err := txn.Get(originalKey(id))
@@ -227,6 +238,9 @@ func (d *DB) use(o *state.Original, until uint64) {
 				return err
 			}
 			if err := txn.SetEntry(&badger.Entry{Key: originalKey(o.ID), Value: record, ExpiresAt: until}); err != nil {
+				return err
+			}
+			if err := d.setUntil(txn, ownerKey(o.ID), o.Session, until); err != nil {
 				return err
 			}
 			d.quota.Renew(o.Session.Tenant, o.ID, until)

@@ -59,6 +59,9 @@ func originalKey(id string) []byte {
 	return append([]byte{'o'}, sum[:]...)
 }
 
+// ownerKey is the key of the record of whose an original is.
+func ownerKey(id string) []byte { return append([]byte{'u'}, originalKey(id)[1:]...) }
+
 // withdrawnKey is the key of a note that an original, given by its key, was withdrawn and its bytes are still in the files.
 func withdrawnKey(original []byte) []byte { return append([]byte{'w'}, original[1:]...) }
 

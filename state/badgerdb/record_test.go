@@ -196,6 +196,7 @@ func TestGolden(t *testing.T) {
 		"cut":      {goldenCut(), &state.Branch{}},
 		"original": {goldenOriginal(), &state.Original{}},
 		"listing":  {goldenListing(), &listing{}},
+		"owner":    {&key, &state.SessionKey{}},
 		"note":     {&note{Listing: []byte{1, 2}, Large: true}, &note{}},
 		"stamp":    {new(uint64(1 << 40)), new(uint64)},
 	} {

@@ -61,7 +61,7 @@ func TestEveryRecordOfASessionExpires(t *testing.T) {
 	for _, item := range items(t, d) {
 		least, most := seconds(before.Add(state.TTL)), seconds(after.Add(state.TTL))
 		switch item.key[0] {
-		case 'o', 'i':
+		case 'o', 'u', 'i':
 			least, most = seconds(before.Add(state.TTL+spare)), seconds(after.Add(state.TTL+spare))
 		case 'k', 'l':
 			least, most = 0, 0
@@ -121,8 +121,10 @@ func TestInvariant11_OriginalsOutliveTheirBranch(t *testing.T) {
 				if at < branch {
 					t.Errorf("original %d expires %d s before its branch", i, branch-at)
 				}
-				if listed := expires(t, d, listKey(key, all[i].ID)); listed < branch {
-					t.Errorf("the listing of original %d expires %d s before its branch", i, branch-listed)
+				for _, with := range [][]byte{listKey(key, all[i].ID), ownerKey(all[i].ID)} {
+					if at := expires(t, d, with); at < branch {
+						t.Errorf("record %q of original %d expires %d s before its branch", with[:1], i, branch-at)
+					}
 				}
 				if o, err := d.Original(ctx, all[i].ID); err != nil || !bytes.Equal(o.Content, all[i].Content) {
 					t.Errorf("original %d is not what it was: %v", i, err)
@@ -148,7 +150,7 @@ func TestReadingRenews(t *testing.T) {
 	ttl, spared := uint64(state.TTL/time.Second), uint64(spare/time.Second)
 	read := func(o state.Original, left, want uint64) {
 		t.Helper()
-		for _, at := range [][]byte{originalKey(o.ID), listKey(key, o.ID)} {
+		for _, at := range [][]byte{originalKey(o.ID), ownerKey(o.ID), listKey(key, o.ID)} {
 			age(t, d, at, now+left)
 		}
 		for range 2 {
@@ -156,7 +158,7 @@ func TestReadingRenews(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for _, at := range [][]byte{originalKey(o.ID), listKey(key, o.ID)} {
+		for _, at := range [][]byte{originalKey(o.ID), ownerKey(o.ID), listKey(key, o.ID)} {
 			if got := expires(t, d, at) - now; got < want || got > want+60 {
 				t.Errorf("%s: record %q expires in %d s, want %d", o.ID, at[:1], got, want)
 			}

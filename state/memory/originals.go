@@ -67,6 +67,18 @@ func (s *Store) Original(ctx context.Context, id string) (*state.Original, error
 	return nil, state.ErrNotFound
 }
 
+// Owner implements [state.Store].
+func (s *Store) Owner(ctx context.Context, id string) (state.SessionKey, error) {
+	if err := s.lock(ctx); err != nil {
+		return state.SessionKey{}, err
+	}
+	defer s.mu.Unlock()
+	if o, ok := s.originals[id]; ok {
+		return o.Session, nil
+	}
+	return state.SessionKey{}, state.ErrNotFound
+}
+
 // Originals implements [state.Store].
 func (s *Store) Originals(ctx context.Context, key state.SessionKey) ([]state.Original, error) {
 	if err := s.lock(ctx); err != nil {

@@ -103,11 +103,14 @@ func testLeastRecentlyUsed(t *testing.T, s Capped) {
 	next(all[0], all[1], all[2], all[3])
 	assertThere(t, s, all, 0, 1, 2, 3)
 	get(t, s, all[0].ID)
-	must(s.Originals(ctx, key))(t) // is no use
+	must(s.Originals(ctx, key))(t)   // is no use,
+	must(s.Owner(ctx, all[1].ID))(t) // nor is this
 	next(all[4])
 	assertThere(t, s, all, 0, 2, 3, 4)
 	assertEqual(t, "evicted", s.Evicted(), int64(1))
-	_, err := s.Original(ctx, all[1].ID)
+	_, err := s.Owner(ctx, all[1].ID)
+	assertError(t, "owner of an evicted one", err, state.ErrNotFound)
+	_, err = s.Original(ctx, all[1].ID)
 	assertError(t, "what was evicted", err, state.ErrNotFound)
 	next(all[2]) // is a use, and adds nothing
 	assertThere(t, s, all, 0, 2, 3, 4)

@@ -257,6 +257,14 @@ func (f *Faulty) Original(ctx context.Context, id string) (*state.Original, erro
 	return f.store.Original(ctx, id)
 }
 
+// Owner implements [state.Store].
+func (f *Faulty) Owner(ctx context.Context, id string) (state.SessionKey, error) {
+	if _, err := f.begin(ctx); err != nil {
+		return state.SessionKey{}, err
+	}
+	return f.store.Owner(ctx, id)
+}
+
 // Originals implements [state.Store].
 func (f *Faulty) Originals(ctx context.Context, key state.SessionKey) ([]state.Original, error) {
 	if _, err := f.begin(ctx); err != nil {

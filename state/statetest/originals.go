@@ -69,6 +69,29 @@ func testListing(t *testing.T, s state.Store) {
 	assertEqual(t, "list after what came out was changed", listed(t, s, key), want)
 }
 
+// testOwner: whose an original is is known as long as the original, sealed and withdrawn ones included, and asking for it is no use.
+func testOwner(t *testing.T, s state.Store) {
+	ctx := context.Background()
+	key := newKey()
+	foreign := key
+	foreign.Tenant = newKey().Tenant
+	_, err := s.Owner(ctx, "nothing")
+	assertError(t, "owner of nothing", err, state.ErrNotFound)
+	o, theirs := numbered(key, 1, 5000), numbered(foreign, 1, 5)
+	commit(t, s, key, sample(1), o)
+	commit(t, s, foreign, sample(1), theirs)
+	assertOwner := func(what string) {
+		t.Helper()
+		assertEqual(t, what, must(s.Owner(ctx, o.ID))(t), key)
+		assertEqual(t, "owner of another tenant's", must(s.Owner(ctx, theirs.ID))(t), foreign)
+	}
+	assertOwner("owner")
+	seal(t, s, o.ID, true)
+	assertOwner("owner of a sealed one")
+	withdraw(t, s, key)
+	assertOwner("owner of a tombstone")
+}
+
 // testMoved: an id that another session keeps, too, is that session's from then on.
 func testMoved(t *testing.T, s state.Store) {
 	key := newKey()
@@ -80,6 +103,7 @@ func testMoved(t *testing.T, s state.Store) {
 	assertEqual(t, "list", len(listed(t, s, key)), 0)
 	assertEqual(t, "list of the other", len(listed(t, s, beside)), 1)
 	assertEqual(t, "session", get(t, s, o.ID).Session, beside)
+	assertEqual(t, "owner", must(s.Owner(context.Background(), o.ID))(t), beside)
 	assertEqual(t, "withdrawn", withdraw(t, s, key), 0)
 	assertEqual(t, "content", get(t, s, o.ID).Content, o.Content)
 	assertEqual(t, "withdrawn of the other", withdraw(t, s, beside), 1)
@@ -154,7 +178,7 @@ func testWithdraw(t *testing.T, s state.Store) {
 		t.Helper()
 		for _, i := range []int{0, 1, len(all) - 1} {
 			want := kept(&all[i]).Tombstone()
-			if len(want.Content) > 0 || want.Size != i || want.SHA256 != [32]byte{} || want.About == "" {
+			if len(want.Content) > 0 || want.Size != i || want.SHA256 != [32]byte{} || want.About != "" || want.Tool == "" {
 				t.Fatalf("tombstone %+v", want)
 			}
 			assertEqual(t, "tombstone", get(t, s, all[i].ID), &want)

@@ -312,6 +312,7 @@ func calls(ctx context.Context, s state.Store, key state.SessionKey) map[string]
 	_, errs["merge"] = s.Merge(ctx, key, []*state.Branch{sample(1)})
 	_, errs["heads"] = s.Heads(ctx, key.Tenant, [2]state.Digest{{1, 1}, {2, 2}})
 	_, errs["original"] = s.Original(ctx, original(key).ID)
+	_, errs["owner"] = s.Owner(ctx, original(key).ID)
 	_, errs["originals"] = s.Originals(ctx, key)
 	errs["seal"] = s.Seal(ctx, original(key).ID, true)
 	_, errs["withdraw"] = s.Withdraw(ctx, key)

@@ -41,6 +41,7 @@ func Run(t *testing.T, open func(t *testing.T) state.Store) {
 		{"Heads", testHeads},
 		{"Originals", testOriginals},
 		{"Listing", testListing},
+		{"Owner", testOwner},
 		{"Moved", testMoved},
 		{"Seal", testSeal},
 		{"Withdraw", testWithdraw},

@@ -29,6 +29,10 @@ type Ask struct {
 	Context  int    // lines around each match
 	Offset   int    // byte of the whole text at which to begin
 	MaxBytes int    // the most that is wanted, in bytes; 0: all
+
+	// Work bounds a search more tightly than the package does, in instructions of the pattern times bytes; 0: not. It is the
+	// caller's: nobody asks for it.
+	Work int
 }
 
 // ValidID reports whether an id has the form of one: 24 lower-case hex digits.

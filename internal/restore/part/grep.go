@@ -18,6 +18,7 @@ const (
 	longLine   = 2000    // bytes; a longer line is searched and shown in pieces
 	pieceLen   = 1000    // bytes of such a piece
 	pieceMore  = 500     // bytes behind a piece through which a match that begins in it may run
+	rowWork    = 2000    // bytes of the longest row: the first one is searched whatever it takes
 )
 
 // pattern is a compiled pattern and what each byte that it looks at may cost.
@@ -26,7 +27,7 @@ type pattern struct {
 	steps int
 }
 
-func compile(expr string) (p pattern, err error) {
+func compile(expr string, most int) (p pattern, err error) {
 	parsed, err := syntax.Parse(expr, syntax.Perl)
 	if err != nil {
 		if e, ok := errors.AsType[*syntax.Error](err); ok {
@@ -35,7 +36,7 @@ func compile(expr string) (p pattern, err error) {
 		return p, errors.New("grep is no RE2 pattern")
 	}
 	prog, err := syntax.Compile(parsed.Simplify())
-	if err != nil || len(prog.Inst) > maxSteps {
+	if err != nil || len(prog.Inst) > most {
 		return p, errors.New("grep is too complex a pattern")
 	}
 	p.steps = len(prog.Inst)
@@ -107,7 +108,11 @@ type search struct {
 // lines around; two hyphens between groups. A long line comes in pieces, and its number is followed by @ and the byte of the text at
 // which the piece begins. line is the number of the line at lo, 0 if it has to be counted.
 func grep(text string, lo, hi, line int, a Ask) (Piece, error) {
-	p, err := compile(a.Grep)
+	most := maxWork
+	if a.Work > 0 {
+		most = min(most, a.Work)
+	}
+	p, err := compile(a.Grep, min(maxSteps, most/rowWork))
 	if err != nil {
 		return Piece{}, err
 	}
@@ -121,7 +126,7 @@ func grep(text string, lo, hi, line int, a Ask) (Piece, error) {
 	}
 	walk, work := &rows{text: text, at: lo, hi: hi, line: line, begin: begin, end: -1}, 0
 	for r, ok := walk.next(); ok; r, ok = walk.next() {
-		if work += s.p.steps * (r.hi - r.lo + 1); work > maxWork && r.lo > lo {
+		if work += s.p.steps * (r.hi - r.lo + 1); work > most && r.lo > lo {
 			return s.stopped(r), nil
 		}
 		if !s.take(r) {

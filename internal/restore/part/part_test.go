@@ -291,3 +291,37 @@ func FuzzCut(f *testing.F) {
 		}
 	})
 }
+
+// TestWork: a search stops where its caller wants it to, and says how to go on; what comes to more for the first row alone is refused.
+func TestWork(t *testing.T) {
+	text := strings.Repeat("a line of the log, and another one\n", 4000) + "the needle\n"
+	ask := part.Ask{Grep: `(?i)NEEDLE`, Work: 1 << 17}
+	stops := 0
+	for {
+		p, err := part.Cut(text, ask)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Text != "" {
+			if p.Text != "4001:the needle\n" {
+				t.Errorf("%q", p.Text)
+			}
+			break
+		}
+		if _, err := fmt.Sscanf(p.Note[strings.Index(p.Note, `"offset"`):], `"offset": %d.`, &ask.Offset); err != nil {
+			t.Fatalf("%q: %v", p.Note, err)
+		}
+		stops++
+	}
+	if stops < 5 {
+		t.Errorf("it stopped %d times", stops)
+	}
+	if _, err := part.Cut(text, part.Ask{Grep: `[a-z]{200}`, Work: 1 << 17}); err == nil {
+		t.Error("a pattern that takes all work for one row was not refused")
+	}
+	for _, work := range []int{0, 1 << 40} {
+		if p, err := part.Cut(text, part.Ask{Grep: `[a-z]{200}|needle`, Work: work}); err != nil || p.Text != "4001:the needle\n" {
+			t.Errorf("%d: %q, %v", work, p.Text, err)
+		}
+	}
+}
