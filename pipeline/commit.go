@@ -94,7 +94,7 @@ func (p *pass) unsettled(ctx context.Context, err error, a attempt) error {
 
 // uncommitted goes down the ladder if something new was to be decided; a replay goes out all the same.
 func (p *pass) uncommitted(ctx context.Context, err error) error {
-	if p.gate != "" {
+	if p.gate != "" && !p.decidedNow() {
 		p.e.log.WarnContext(ctx, "replay could not be stored", "error", err, "request", p.r.ID)
 		return nil
 	}

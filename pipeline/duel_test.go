@@ -136,10 +136,11 @@ type duel struct {
 	*ride
 	model       string
 	plain, ours func(model string, body []byte, at time.Time) verdict
-	paid, spent float64 // as it came, and as forwarded
-	own         float64 // what the client lost itself, by writing sent messages otherwise
-	replayed    int     // requests that were forwarded otherwise than they came
-	holds       bool    // what is held out of the cache is not read
+	paid, spent float64               // as it came, and as forwarded
+	own         float64               // what the client lost itself, by writing sent messages otherwise
+	replayed    int                   // requests that were forwarded otherwise than they came
+	holds       bool                  // what is held out of the cache is not read
+	giving      func(body []byte) int // tokens of what was given back; nil: nothing is
 }
 
 // bounded knows that Gemini, as these duels have it, forgets after an hour. Its documentation promises no such thing.
@@ -193,11 +194,10 @@ func (d *duel) turn() step {
 	if o.Kind == pipeline.KindFork { // a provider goes by values, tidemark by bytes
 		d.own += min(max(0, after.units-before.units), 2*float64(max(0, before.usage.Read-after.usage.Read))) // written at up to double the price
 	}
-	given := 0
-	for _, r := range o.Restored {
-		given += r.Tokens
+	shorter := before.usage.Prompt() - after.usage.Prompt()
+	if d.giving != nil {
+		shorter += d.giving(out)
 	}
-	shorter := before.usage.Prompt() - after.usage.Prompt() + given
 	if after.usage.Read+max(shorter, 0)+2048 < before.usage.Read && !d.holds && after.usage.Prompt() > 5120 && o.Move == nil && o.Kind == pipeline.KindContinue {
 		t.Fatalf("%d tokens were read of %d, and %d of %d without tidemark", after.usage.Read, after.usage.Prompt(), before.usage.Read, before.usage.Prompt())
 	}

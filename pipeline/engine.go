@@ -186,7 +186,7 @@ func (o *Outcome) original(gate filters.Gate) *Outcome {
 func (e *Engine) ladder(ctx context.Context, p *pass, gate filters.Gate) {
 	for attempt := 0; ; attempt++ {
 		q := *p
-		q.gate = gate
+		q.gate, q.strict = gate, attempt == 2
 		err := q.attempt(ctx)
 		if err == nil {
 			if gate != "" {
@@ -195,10 +195,11 @@ func (e *Engine) ladder(ctx context.Context, p *pass, gate filters.Gate) {
 			}
 			return
 		}
+		last := attempt == 2 || attempt == 1 && len(p.o.Restored) == 0 // else what was to be given back is left out once more
 		p.o.reset()
 		down := gateOf(err)
 		e.log.WarnContext(ctx, "fell down the ladder", "gate", string(down), "attempt", attempt, "request", p.r.ID, "error", err)
-		if attempt == 1 || down == filters.TooManyBranches {
+		if last || down == filters.TooManyBranches {
 			p.o.Desync = len(p.ix.Messages) > 1 && down != filters.TooManyBranches
 			p.o.original(down)
 			return

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/tidemark-dev/tidemark/filters"
 	"github.com/tidemark-dev/tidemark/internal/restore/part"
 	"github.com/tidemark-dev/tidemark/pipeline/transcript"
 	"github.com/tidemark-dev/tidemark/state"
@@ -21,7 +22,8 @@ const Restore = "restore"
 
 // Bounds of what is given back within a request.
 const (
-	maxInline  = 100_000 // bytes of a text that are given back at once, about 25,000 tokens; fewer where fewer are asked for
+	maxInline  = 100_000 // bytes of all texts together, about 25,000 tokens; fewer where fewer are asked for
+	leastRoom  = 2_000   // of these bytes must be left for one more
 	inlineWork = 1 << 21 // of a search, see part.Ask: it takes a part of the deadline even with the worst of patterns
 )
 
@@ -54,7 +56,7 @@ func (p *pass) offer() {
 		return slices.ContainsFunc(p.sess.branches, func(b *state.Branch) bool { return b.Key == p.key && (b.Tool != "") == with && b.Alive(p.r.Now) })
 	}
 	switch {
-	case !p.r.Config.Inline || p.shadow || p.anonymous || p.bound || p.gate != "":
+	case !p.r.Config.Inline || p.shadow || p.anonymous || p.bound || p.gate != "" || p.ix.ForcedTool():
 		return
 	case p.m.kind != KindNew || p.ix.RestoreTool() != "" || p.ix.Tools() >= maxTools:
 		return
@@ -99,16 +101,19 @@ func isTool(ix *transcript.Index, e *Edit) bool {
 
 // giveBack puts originals in the place of what the client said of calls to a tool that it does not know.
 func (p *pass) giveBack(ctx context.Context) {
-	if p.out.tool == "" || p.gate != "" || p.side != "" {
+	if p.out.tool == "" || p.side != "" || !p.mayGiveBack() {
 		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, patience(ctx)) // what takes longer must not cost the replay
+	defer cancel()
+	room := maxInline
 	for i := range p.ix.Results {
 		r := &p.ix.Results[i]
 		if r.Msg < p.fresh || r.Call < 0 || r.Ambiguous || r.NestedMarker || p.out.decided(int32(i)) || p.out.gone(int32(i)) ||
 			p.ix.ToolName(&p.ix.Calls[r.Call]) != part.Name || r.Form != transcript.StringForm && r.Form != transcript.TextForm {
 			continue
 		}
-		content, done, err := p.original(ctx, r)
+		content, done, err := p.original(ctx, r, room)
 		if err != nil { // what the client said goes on; the model may ask again
 			p.e.log.WarnContext(ctx, "original not readable", "error", err, "request", p.r.ID)
 			continue
@@ -121,6 +126,7 @@ func (p *pass) giveBack(ctx context.Context) {
 		p.b.InForce = append(p.b.InForce, *d)
 		p.news = append(p.news, d)
 		p.out.set(int32(i), d)
+		room -= done.Bytes
 		done.Call = d.Ref.Call
 		p.o.Restored = append(p.o.Restored, done)
 		p.must = true
@@ -130,8 +136,19 @@ func (p *pass) giveBack(ctx context.Context) {
 	}
 }
 
+// mayGiveBack reports whether an original may take the place of an error. What stops filters does not: they leave something out, this
+// gives it back. What narrows a request to a replay does, as does all that goes wrong.
+func (p *pass) mayGiveBack() bool {
+	switch p.gate {
+	case "", filters.NoPipeline, filters.BadConfig, filters.Brake, filters.RawGuard, filters.Rollout, filters.Holdout, filters.StoreFull, filters.FilterError:
+		return !p.strict
+	default:
+		return false
+	}
+}
+
 // original is what stands in the place of a result whose call asks for an original.
-func (p *pass) original(ctx context.Context, r *transcript.Result) (content []byte, done Restored, err error) {
+func (p *pass) original(ctx context.Context, r *transcript.Result, room int) (content []byte, done Restored, err error) {
 	say := func(result, text string) ([]byte, Restored, error) {
 		done.Result, done.Tokens = result, transcript.Est(text)
 		return p.ix.Replacement(r, text), done, nil
@@ -140,14 +157,12 @@ func (p *pass) original(ctx context.Context, r *transcript.Result) (content []by
 	if err != nil {
 		return say(RestoreRefused, err.Error())
 	}
-	done.ID = ask.ID
-	owner, err := p.e.store.Owner(ctx, ask.ID)
-	var o *state.Original
-	if err == nil && subtle.ConstantTimeCompare(owner.Tenant[:], p.sess.key.Tenant[:]) == 1 { // another tenant's is not even read
-		o, err = p.e.store.Original(ctx, ask.ID)
+	if done.ID = ask.ID; room < leastRoom {
+		return say(RestoreRefused, tooMuch)
 	}
+	o, err := p.fetch(ctx, ask.ID)
 	switch {
-	case errors.Is(err, state.ErrNotFound), err == nil && (o == nil || o.Session.Tenant != owner.Tenant):
+	case errors.Is(err, state.ErrNotFound):
 		return say(RestoreMiss, part.Missing)
 	case err != nil:
 		return nil, done, err
@@ -158,7 +173,7 @@ func (p *pass) original(ctx context.Context, r *transcript.Result) (content []by
 	}
 	done.Filter = o.Filter
 	text := part.Text(o.Content)
-	ask.MaxBytes, ask.Work = min(cmp.Or(ask.MaxBytes, maxInline), maxInline), inlineWork
+	ask.MaxBytes, ask.Work = min(cmp.Or(ask.MaxBytes, room), room), inlineWork
 	given, err := part.Of(text, ask)
 	if err != nil {
 		return say(RestoreRefused, err.Error())
@@ -168,4 +183,39 @@ func (p *pass) original(ctx context.Context, r *transcript.Result) (content []by
 		return slices.Clone(o.Content), done, nil
 	}
 	return p.ix.Replacement(r, given), done, nil
+}
+
+// tooMuch is said where the texts that were asked for in one turn are more than one request gives back.
+const tooMuch = "More was asked for in one turn than is given back at once. Ask for this one again."
+
+// fetch reads an original of the tenant. Another tenant's is not even read: it is not there. A store that is slow is not waited for
+// beyond ctx.
+func (p *pass) fetch(ctx context.Context, id string) (*state.Original, error) {
+	type read struct {
+		o   *state.Original
+		err error
+	}
+	done := make(chan read, 1)
+	tenant := p.sess.key.Tenant
+	go func() {
+		owner, err := p.e.store.Owner(ctx, id)
+		if err == nil && subtle.ConstantTimeCompare(owner.Tenant[:], tenant[:]) != 1 {
+			err = state.ErrNotFound
+		}
+		if err != nil {
+			done <- read{err: err}
+			return
+		}
+		o, err := p.e.store.Original(ctx, id)
+		if err == nil && o.Session.Tenant != tenant {
+			err = state.ErrNotFound
+		}
+		done <- read{o, err}
+	}()
+	select {
+	case r := <-done:
+		return r.o, r.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }

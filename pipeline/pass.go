@@ -65,6 +65,7 @@ type pass struct {
 	deep        map[int32]filters.Gate // by result: why it takes no part in a warm move, or causes none
 	rewriteGate filters.Gate           // why no move into what the provider holds was made
 	tool        *string                // see restoreTool
+	strict      bool                   // nothing is given back either
 	asked       map[summaryAsk]summaryAnswer
 	askedFor    []summaryAsk // the keys of asked, in the order in which filters asked
 	begun       []summaryAsk // those at which this request begins an attempt
@@ -185,7 +186,7 @@ func (p *pass) send(ctx context.Context) error {
 	if err := p.splice(); err != nil {
 		return err
 	}
-	if err := ctx.Err(); err != nil && p.gate == "" {
+	if err := ctx.Err(); err != nil && (p.gate == "" || p.decidedNow()) {
 		return fall(filters.Deadline, err)
 	}
 	if err := p.commit(ctx); err != nil {

@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -111,14 +112,23 @@ func cmdExits(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// free is an address that nobody listens on.
+// free is an address that nobody listens on, and that nobody was told before.
 func free() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
+	for {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return "", err
+		}
+		address := l.Addr().String()
+		if _, told := handedOut.LoadOrStore(address, true); told {
+			_ = l.Close()
+			continue
+		}
+		return address, l.Close()
 	}
-	return l.Addr().String(), l.Close()
 }
+
+var handedOut sync.Map
 
 // Every flag of the config names the variable that stands for the same key.
 func TestFlagsNameTheirVariables(t *testing.T) {

@@ -156,3 +156,13 @@ func (f Format) Tool(name, description, schema string) []byte {
 		return []byte(`{` + head + `"input_schema":` + schema + `}`)
 	}
 }
+
+// ForcedTool reports whether the request leaves the model no choice but to call a tool.
+func (ix *Index) ForcedTool() bool {
+	choice := gjson.GetManyBytes(ix.Body, "tool_choice", "toolConfig.toolChoice", "toolConfig.functionCallingConfig.mode", "tool_config.function_calling_config.mode")
+	switch c := choice[0]; {
+	case c.Type == gjson.String && c.Str != "auto" && c.Str != "none", c.IsObject() && c.Get("type").Str != "auto" && c.Get("type").Str != "none":
+		return true
+	}
+	return choice[1].IsObject() && !choice[1].Get("auto").Exists() || strings.EqualFold(choice[2].Str+choice[3].Str, "any")
+}
