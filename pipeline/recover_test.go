@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tidwall/gjson"
 	"pgregory.net/rapid"
 
 	"github.com/tidemark-dev/tidemark/filters"
@@ -58,11 +59,11 @@ func TestInvariant11_EveryMarkerRestores(t *testing.T) {
 	for name, open := range stores {
 		t.Run(name, func(t *testing.T) {
 			outer = t
-			configs := []*pipeline.Config{deepConfig(t, 0), deepConfig(t, 9000)}
+			configs := []*pipeline.Config{deepConfig(t, 0), deepConfig(t, 1000), deepConfig(t, 1000)}
 			rapid.Check(t, func(t *rapid.T) { r.play(t, pick(t, "filters", configs...), open) })
 		})
 	}
-	if r.whole == 0 || r.withdrawn == 0 || r.sealed == 0 || r.evicted == 0 || r.full == 0 {
+	if r.whole == 0 || r.spans == 0 || r.withdrawn == 0 || r.sealed == 0 || r.evicted == 0 || r.full == 0 {
 		t.Errorf("the walks prove nothing: %+v", r)
 	}
 }
@@ -71,10 +72,10 @@ func TestInvariant11_EveryMarkerRestores(t *testing.T) {
 var outer *testing.T
 
 // recovery counts what markers stood for.
-type recovery struct{ whole, withdrawn, sealed, evicted, full int }
+type recovery struct{ whole, spans, withdrawn, sealed, evicted, full int }
 
 func (r *recovery) play(t *rapid.T, c *pipeline.Config, open func(*rapid.T, int64) (evicting, func() evicting)) {
-	most := pick[int64](t, "cap", 0, 20_000, 20_000)
+	most := pick[int64](t, "cap", 0, 20_000, 40_000)
 	store, reopen := open(t, most)
 	w := newRide(t, c, transcript.Anthropic)
 	w.store = store
@@ -169,7 +170,13 @@ func (r *recovery) judge(t *rapid.T, s step, store evicting, lost map[string]sta
 		}
 		r.withdrawn += b2i(o.Fate == state.Withdrawn)
 		r.sealed += b2i(o.Fate == state.Sealed)
-		if o.Fate == state.Withdrawn || o.Call == "" { // a cut's is looked at elsewhere
+		if o.Fate == state.Withdrawn {
+			continue
+		}
+		if o.Call == "" { // whole messages, as they came with the request that left them out
+			if decidedID(s.o, id) {
+				r.spans += whole(t, s.in, o.Content)
+			}
 			continue
 		}
 		if want, ok := came[o.Call]; ok && !bytes.Equal(o.Content, want) {
@@ -177,6 +184,23 @@ func (r *recovery) judge(t *rapid.T, s step, store evicting, lost map[string]sta
 		}
 		r.whole++
 	}
+}
+
+// whole checks that an original is a list of messages of the body, byte for byte and in order.
+func whole(t *rapid.T, body, original []byte) int {
+	list := gjson.ParseBytes(original)
+	at := 0
+	for _, m := range list.Array() {
+		i := bytes.Index(body[at:], []byte(m.Raw))
+		if i < 0 {
+			t.Fatalf("no message of the body is %.100q", m.Raw)
+		}
+		at += i + len(m.Raw)
+	}
+	if !list.IsArray() || at == 0 {
+		t.Fatalf("%.100q is no list of messages", original)
+	}
+	return 1
 }
 
 func decidedID(o *pipeline.Outcome, id string) bool {
