@@ -166,8 +166,9 @@ func (e *Engine) Request(ctx context.Context, r *Request) *Outcome {
 	}
 	defer p.ix.Release()
 	o.Group = p.group()
-	e.ladder(ctx, p, p.requestGate())
-	if p.shadows() {
+	gate = p.requestGate()
+	e.ladder(ctx, p, gate)
+	if p.shadows(gate) {
 		e.shadow(ctx, p)
 	}
 	return o

@@ -56,14 +56,11 @@ func (p *pass) offer() {
 		return slices.ContainsFunc(p.sess.branches, func(b *state.Branch) bool { return b.Key == p.key && (b.Tool != "") == with && b.Alive(p.r.Now) })
 	}
 	switch {
-	case !p.r.Config.Inline || p.shadow || p.anonymous || p.bound || p.gate != "" || p.ix.ForcedTool():
+	case !p.r.Config.Inline || p.shadow || p.anonymous || p.bound || p.gate != "":
 		return
 	case p.m.kind != KindNew || p.ix.RestoreTool() != "" || p.ix.Tools() >= maxTools:
 		return
-	case holds(false) || p.last >= 0 && !holds(true):
-		return
-	}
-	if _, ok := p.ix.ToolsEnd(); !ok {
+	case holds(false) || p.last >= 0 && !holds(true) || p.ix.LastTool() < 0 || p.ix.ForcedTool():
 		return
 	}
 	p.b.Tool = string(p.ix.Format.Tool(part.Name, part.Description, part.Schema))
@@ -72,7 +69,7 @@ func (p *pass) offer() {
 
 // offering is the layout of the body with a tool added. Its cells are the same: the tool counts as a part of what stands before all.
 func (l *layout) offering(tool string) *layout {
-	if _, ok := l.ix.ToolsEnd(); tool == "" || !ok {
+	if tool == "" || l.ix.LastTool() < 0 {
 		return l
 	}
 	if l.offered == nil || l.offered.tool != tool {
@@ -86,8 +83,11 @@ func (l *layout) offering(tool string) *layout {
 
 // toolEdits is the edit that adds the tool.
 func (l *layout) toolEdits() []Edit {
+	if l.tool == "" {
+		return nil
+	}
 	at, ok := l.ix.ToolsEnd()
-	if !ok || l.tool == "" {
+	if !ok {
 		return nil
 	}
 	return []Edit{{Span: point(at), Text: append([]byte{','}, l.tool...)}}

@@ -9,6 +9,9 @@ import (
 // drawn reports whether the session is in a share of all sessions. It is drawn once, by a keyed digest of the session: it is the same
 // on every replica and after a restart, and a share that grows keeps who was in it. Shares of another name are drawn for themselves.
 func (p *pass) drawn(name string, share float64) bool {
+	if share <= 0 || share >= 1 {
+		return share >= 1
+	}
 	key := &p.sess.key
 	digest := sum(p.e.secret, name, key.Tenant[:], key.Session[:])
 	return float64(binary.BigEndian.Uint64(digest)>>11)/(1<<53) < share
@@ -38,7 +41,8 @@ func (p *pass) group() string {
 	return GroupActive
 }
 
-// shadows reports whether what would have been done is metered: in mode shadow, and of sessions that the rollout has not reached.
-func (p *pass) shadows() bool {
-	return p.side == "" && (p.r.Config.Mode == Shadow && !p.heldOut() || p.requestGate() == filters.Rollout)
+// shadows reports whether what would have been done is metered: in mode shadow, and of sessions that the rollout has not reached. gate is
+// that of the request.
+func (p *pass) shadows(gate filters.Gate) bool {
+	return p.side == "" && (p.r.Config.Mode == Shadow && !p.heldOut() || gate == filters.Rollout)
 }

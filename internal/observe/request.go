@@ -65,7 +65,10 @@ func (m *Metrics) decisions(route string, o *pipeline.Outcome) {
 		}
 	}
 	for _, r := range o.Restored {
-		m.Restored("inline", r.Result, r.Filter, b2i(r.Result == pipeline.RestoreOK)*r.Tokens)
+		if r.Result != pipeline.RestoreOK {
+			r.Tokens = 0 // of the sentence that says why
+		}
+		m.Restored("inline", r.Result, r.Filter, r.Tokens)
 	}
 	for filter, n := range o.Reused {
 		m.reused.WithLabelValues(filter, "used").Add(float64(n))
@@ -89,13 +92,6 @@ func (m *Metrics) decisions(route string, o *pipeline.Outcome) {
 			m.breakpoints.WithLabelValues(route, action).Add(float64(n))
 		}
 	}
-}
-
-func b2i(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // net is how many tokens a decision left out; a hold leaves out none.

@@ -8,11 +8,12 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"github.com/tidemark-dev/tidemark/pipeline/transcript"
 )
 
 // Limits of what is asked.
 const (
-	IDLen      = 24       // hex digits of an id
 	maxInput   = 16 << 10 // bytes of a tool's input
 	maxPattern = 1000     // bytes of a pattern
 	maxContext = 50       // lines on each side of a match; more is cut to it
@@ -36,17 +37,7 @@ type Ask struct {
 }
 
 // ValidID reports whether an id has the form of one: 24 lower-case hex digits.
-func ValidID(id string) bool {
-	if len(id) != IDLen {
-		return false
-	}
-	for i := range len(id) {
-		if !isHex(id[i]) {
-			return false
-		}
-	}
-	return true
-}
+func ValidID(id string) bool { return transcript.IsID(id) }
 
 func isHex(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' }
 

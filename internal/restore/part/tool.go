@@ -1,7 +1,9 @@
 package part
 
+import "github.com/tidemark-dev/tidemark/pipeline/transcript"
+
 // Name is the name of the tool that gives an original back. It is part of what models are shown, so it does not change.
-const Name = "context_restore"
+const Name = transcript.RestoreTool
 
 // Description says to a model what the tool is for.
 const Description = "Gives back, byte for byte, what was left out of this transcript where a note " +
