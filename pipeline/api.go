@@ -96,9 +96,20 @@ type Request struct {
 	ClientSigned bool // the client signed the body: it must not change
 	Anonymous    bool // where nothing names the session, the way its conversation begins does (anonymous: prefix)
 	Unsure       bool // the path hides whose model it is: the body is Anthropic's only if it has anthropic_version
-	Explain      bool // say what became of every result; costs time, for people who ask
-	Unbridged    bool // no breakpoint is added to bridge a gap: the body is a part of what is sent, and the rest has its own
+	Explain      Explain
+	Trace        string // W3C traceparent that the request came with, for spans and events; empty without one
+	Unbridged    bool   // no breakpoint is added to bridge a gap: the body is a part of what is sent, and the rest has its own
 }
+
+// Explain says of which results an outcome tells what became of them.
+type Explain uint8
+
+// What is explained.
+const (
+	ExplainNothing Explain = iota
+	ExplainNew             // results that are new, that filters were asked about, or that something was decided on
+	ExplainAll             // every result; costs time, for people who ask
+)
 
 // Level says which rung of the fallback ladder answered.
 type Level uint8

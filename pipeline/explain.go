@@ -31,7 +31,7 @@ type Verdict struct {
 // keep counts a gate of one result, and remembers it where the request wants to be explained.
 func (p *pass) keep(filter string, result int32, gate filters.Gate) {
 	p.count(filter, gate, 1)
-	if p.r.Explain {
+	if p.r.Explain != ExplainNothing {
 		if p.kept == nil {
 			p.kept = map[int32][]FilterGate{}
 		}
@@ -41,7 +41,7 @@ func (p *pass) keep(filter string, result int32, gate filters.Gate) {
 
 // summed remembers a sum of the planner's where the request wants to be explained.
 func (p *pass) summed(result int32, sum fmt.Stringer) {
-	if p.r.Explain {
+	if p.r.Explain != ExplainNothing {
 		if p.sums == nil {
 			p.sums = map[int32]string{}
 		}
@@ -51,13 +51,26 @@ func (p *pass) summed(result int32, sum fmt.Stringer) {
 
 // explain fills in the verdicts on every result.
 func (p *pass) explain() {
-	if !p.r.Explain || p.out == nil {
+	if p.r.Explain == ExplainNothing || p.out == nil {
 		return
 	}
-	p.o.Explain = make([]Verdict, 0, len(p.ix.Results))
-	for i := range p.ix.Results {
-		p.o.Explain = append(p.o.Explain, p.verdict(int32(i)))
+	decided := map[string]bool{}
+	if p.r.Explain == ExplainNew {
+		for i := range p.o.New {
+			decided[p.o.New[i].Call] = !p.o.New[i].Drop
+		}
 	}
+	for i := range p.ix.Results {
+		if r := int32(i); p.r.Explain == ExplainAll || p.told(r, decided) {
+			p.o.Explain = append(p.o.Explain, p.verdict(r))
+		}
+	}
+}
+
+// told reports whether there is something new to say of a result.
+func (p *pass) told(result int32, decided map[string]bool) bool {
+	r := &p.ix.Results[result]
+	return r.Msg >= p.fresh || len(p.kept[result]) > 0 || decided[p.ix.CallID(r)] || p.newCut != nil && p.out.gone(result)
 }
 
 func (p *pass) verdict(result int32) Verdict {

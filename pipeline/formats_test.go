@@ -330,7 +330,7 @@ func TestFormatsDecideAlike(t *testing.T) {
 			var want []string
 			for f := transcript.Anthropic; int(f) <= len(wires)+1; f++ {
 				r := ask(conv.As(all[f]), c, at)
-				r.Format, r.Model, r.Explain = f, plainModel, true
+				r.Format, r.Model, r.Explain = f, plainModel, pipeline.ExplainAll
 				o := engines[f].Request(context.Background(), r)
 				got := decisions(t, o)
 				if f == transcript.Anthropic {

@@ -1,13 +1,10 @@
 package main
 
 import (
-	"context"
-	"log/slog"
 	"sync/atomic"
 
 	"github.com/tidemark-dev/tidemark/extproc"
 	"github.com/tidemark-dev/tidemark/internal/identity"
-	"github.com/tidemark-dev/tidemark/internal/observe"
 	"github.com/tidemark-dev/tidemark/internal/routeconfig"
 	"github.com/tidemark-dev/tidemark/internal/serverconfig"
 	"github.com/tidemark-dev/tidemark/pipeline"
@@ -51,23 +48,4 @@ func (a *admission) admit(h *extproc.Head) (r *pipeline.Request, reason string) 
 		Anonymous:    route.Identity.Anonymous,
 		Unsure:       wire.Unsure,
 	}, ""
-}
-
-// observer tells metrics and log what the ext_proc server does. It is an [extproc.Observer].
-type observer struct {
-	*observe.Metrics
-
-	log *slog.Logger
-}
-
-// Answered implements [extproc.Observer].
-func (o observer) Answered(r *pipeline.Request, out *pipeline.Outcome) {
-	o.Request(r, out)
-	observe.LogRequest(context.Background(), o.log, r, out)
-}
-
-// Observed implements [extproc.Observer].
-func (o observer) Observed(r *pipeline.Request, out *pipeline.Outcome, v *pipeline.Observation) {
-	o.Metrics.Observed(r, out, v)
-	observe.LogObserved(context.Background(), o.log, r, out, v)
 }

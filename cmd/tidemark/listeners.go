@@ -105,7 +105,7 @@ func (s *server) openDoors(ctx context.Context) (_ *doors, err error) {
 	}
 	if c.Listen != "" {
 		d.compress = compress.New(compress.Options{
-			Engine: s.engine, Route: s.admission.route, Observer: observer{s.metrics, s.log}, Deadline: s.config.Deadline, Now: s.now, Log: s.log,
+			Engine: s.engine, Route: s.admission.route, Observer: s.observer(), Deadline: s.config.Deadline, Now: s.now, Log: s.log,
 		})
 		l, err := s.open(ctx, listening{c.Listen, c.TokenFile, c.TLS}, access.Options{Name: "compress", Handler: d.compress}) // it bounds bodies itself
 		if err != nil {

@@ -32,7 +32,7 @@ func tenantOf(by string) func(*http.Request) (material string, ok bool) {
 // restores makes what gives originals back, on both listeners that do.
 func (s *server) restores() *restore.Server {
 	return restore.New(restore.Options{
-		Store: s.store, Session: s.engine.SessionKey, Tenant: tenantOf(s.config.Restore.Tenant), Observer: observer{s.metrics, s.log}, Log: s.log,
+		Store: s.store, Session: s.engine.SessionKey, Tenant: tenantOf(s.config.Restore.Tenant), Observer: s.observer(), Log: s.log,
 	})
 }
 

@@ -46,6 +46,7 @@ type server struct {
 	engine    *pipeline.Engine
 	admission *admission
 	extproc   *extproc.Server
+	takers    []taker // of events
 }
 
 // serve runs a server until ctx ends. now is the clock of requests.
@@ -100,7 +101,7 @@ func (s *server) listen(ctx context.Context) error {
 		return err
 	}
 	s.extproc = extproc.New(extproc.Options{
-		Engine: s.engine, Admit: s.admission.admit, Result: observe.Result, Account: observe.Account, Observer: observer{s.metrics, s.log}, Log: s.log,
+		Engine: s.engine, Admit: s.admission.admit, Result: observe.Result, Account: observe.Account, Observer: s.observer(), Log: s.log,
 		Now: s.now, Deadline: s.config.Deadline, MaxBody: s.config.MaxBodyBytes, Credentials: d.credentials,
 		DrainDelay: max(s.config.DrainDelay, 1), DrainTimeout: max(s.config.DrainTimeout, 1), // 0 would mean their defaults
 	})

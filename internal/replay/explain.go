@@ -50,7 +50,9 @@ func Explain(ctx context.Context, rec *Recording, policy *Policy, n int, world P
 		r := &rec.Requests[i]
 		body := r.Body()
 		q := request(r, body, policy)
-		q.Explain = i == n
+		if i == n {
+			q.Explain = pipeline.ExplainAll
+		}
 		o := engine.Request(ctx, q)
 		if o.Body != nil {
 			body = o.Body

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/tidemark-dev/tidemark/internal/event"
+	"github.com/tidemark-dev/tidemark/internal/observe"
+	"github.com/tidemark-dev/tidemark/pipeline"
+)
+
+// taker is told of every event. It must return at once, and never fails.
+type taker interface{ Take(e event.Event) }
+
+// observer tells everybody who listens what the ext_proc server does. It is an [extproc.Observer].
+type observer struct {
+	*observe.Metrics
+
+	log    *slog.Logger
+	takers []taker
+}
+
+// Answered implements [extproc.Observer].
+func (o observer) Answered(r *pipeline.Request, out *pipeline.Outcome) {
+	o.Request(r, out)
+	observe.LogRequest(context.Background(), o.log, r, out)
+	if len(o.takers) > 0 {
+		o.tell(observe.RequestEvents(r, out))
+	}
+}
+
+// Observed implements [extproc.Observer].
+func (o observer) Observed(r *pipeline.Request, out *pipeline.Outcome, v *pipeline.Observation) {
+	o.Metrics.Observed(r, out, v)
+	observe.LogObserved(context.Background(), o.log, r, out, v)
+	if len(o.takers) > 0 && v != nil {
+		o.tell(observe.ResponseEvents(r, out, v))
+	}
+}
+
+func (o observer) tell(events []event.Event) {
+	for _, e := range events {
+		for _, t := range o.takers {
+			t.Take(e)
+		}
+	}
+}
+
+// observer is who is told what happens.
+func (s *server) observer() observer {
+	return observer{Metrics: s.metrics, log: s.log, takers: s.takers}
+}
