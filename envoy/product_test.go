@@ -69,12 +69,18 @@ var start = time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC)
 // newProduct starts everything. config is the server's.
 func newProduct(t *testing.T, config string) *product {
 	t.Helper()
-	p := &product{provider: &provider{sim: simprovider.New(simprovider.Options{}), replies: map[string][]byte{}, protos: map[string]string{}}}
+	p := &product{provider: newProvider()}
+	p.startWith(t, config, withProductRoutes)
+	return p
+}
+
+// startWith starts the program, and Envoy with an edited config in front of it.
+func (p *product) startWith(t *testing.T, config string, edit func(string) string) {
+	t.Helper()
 	p.tidemark = envoytest.NewTidemark(t, config)
 	p.tidemark.SetClock(t, start)
 	p.tidemark.Start(t)
-	p.through(t, withProductRoutes)
-	return p
+	p.through(t, edit)
 }
 
 // through puts an Envoy with an edited config in front.
@@ -92,6 +98,10 @@ type provider struct {
 	mu      sync.Mutex
 	replies map[string][]byte
 	protos  map[string]string
+}
+
+func newProvider() *provider {
+	return &provider{sim: simprovider.New(simprovider.Options{}), replies: map[string][]byte{}, protos: map[string]string{}}
 }
 
 func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {

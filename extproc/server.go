@@ -138,7 +138,7 @@ func (s *Server) admit(ctx context.Context, m message) (r *pipeline.Request, rea
 	now := s.o.Now()
 	h := headOf(ctx, m)
 	if r, reason = s.o.Admit(h); r != nil {
-		r.ID, r.Now = h.Headers.Get("x-request-id"), now
+		r.ID, r.Now, r.Trace = h.Headers.Get("x-request-id"), now, traceOf(ctx, h)
 	}
 	return r, reason
 }

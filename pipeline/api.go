@@ -139,6 +139,7 @@ type Outcome struct {
 	Replays int            // decisions in force that were replayed
 	Applied []string       // filters whose decisions or cut stand in the outbound, each once
 	Cut     int            // messages that the cut in force leaves out
+	Again   []Reused       // what it brings of what earlier requests had left out
 	Reused  map[string]int // by filter: Est of turns that its cut left out and of which the newest one uses what stands nowhere else
 	Tokens  int            // Est of what decisions and cut leave out
 	New     []DecisionMade // decisions made by this request
@@ -154,6 +155,13 @@ type Outcome struct {
 	Turn        int32
 	Format      transcript.Format
 	Session     string // hash, for logs and access logs
+	Tenant      string // the same
+	Key         string // unique to the request
+	N           int    // requests of the branch before this one
+	Model       string // as in the price table, "_other" for one that is not in it; empty if the body was not read
+	Side        bool   // side traffic: the branch, if there is one, does not go on with it
+	Sizes       Sizes
+	Prefix      string // hash of the outbound through its last breakpoint, empty without one
 	Duration    time.Duration
 	Stages      Stages
 	Group       string     // of the session, see GroupActive; empty on routes without groups
@@ -180,6 +188,8 @@ type DecisionMade struct {
 	Calls                           []string // of a cut: those whose results go for the first time
 	Matured                         bool     // a held read that became a marker: no covered byte changed
 	Tokens, MarkerTokens            int
+	Calibrated                      int    // tokens that it leaves out as the provider counts this conversation, 0 before it has
+	SHA256                          string // of the original, in hex; empty if none is kept
 }
 
 // Move is the one kind of moment at which covered bytes may change.
@@ -189,6 +199,8 @@ type Move struct {
 	Filter string    // that removes most
 	Tokens int       // removed for the first time
 	Sum    cache.Sum // why it pays
+	// Predicted is what it is to save over the horizon, in USD by what the request is estimated to hold.
+	Predicted float64
 
 	by map[string]int // tokens by filter
 }

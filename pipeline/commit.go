@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"slices"
 
@@ -192,7 +193,12 @@ func (p *pass) tell(ctx context.Context) error {
 func (p *pass) report() {
 	o := p.o
 	if p.b != nil {
-		o.Branch, o.Held = p.b.ID, len(p.held)
+		o.Branch, o.Held, o.N = p.b.ID, len(p.held), p.b.Requests
+	}
+	o.Sizes, o.Side = p.tokenSizes(), p.side != ""
+	if n := len(p.marks.Marks); n > 0 && p.out != nil {
+		id := p.out.ids[p.out.cell[p.marks.Marks[n-1].Seq]]
+		o.Prefix = hex.EncodeToString(id[:8])
 	}
 	if p.out != nil {
 		for _, d := range p.out.over {

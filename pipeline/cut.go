@@ -3,6 +3,7 @@ package pipeline
 import (
 	"cmp"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"maps"
 	"slices"
@@ -310,14 +311,14 @@ func (p *pass) admitCut(w *wish) filters.Gate {
 	p.b.Cut, p.newCut, p.newGone = cut, cut, c.gone
 	p.moved(w.Cut.Head, c.tokens-c.stub, w.filter, c.bytes)
 	p.left -= c.bytes
-	id := ""
+	id, digest := "", ""
 	if original != nil {
-		id = original.ID
+		id, digest = original.ID, hex.EncodeToString(original.SHA256[:])
 		p.saved = append(p.saved, *original)
 	}
 	p.o.New = append(p.o.New, DecisionMade{
 		Filter: w.filter, Verdict: w.Verdict, ID: id, Msg: w.Cut.Head, Drop: true, Calls: p.callsIn(c.gone), Tokens: c.tokens,
-		MarkerTokens: c.stub,
+		MarkerTokens: c.stub, Calibrated: p.removedTokens(c.bytes), SHA256: digest,
 	})
 	p.must = true
 	return ""

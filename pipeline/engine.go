@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"sync"
 	"time"
 
@@ -122,6 +123,21 @@ func (e *Engine) Close(ctx context.Context) error {
 	return nil
 }
 
+// Active counts the sessions in memory, and their branches that had a request within an hour before now.
+func (e *Engine) Active(now time.Time) (sessions, branches int) {
+	e.mu.Lock()
+	all := e.sessions.Values()
+	e.mu.Unlock()
+	for _, s := range all {
+		for _, b := range s.published() {
+			if now.Sub(b.Last) < time.Hour {
+				branches++
+			}
+		}
+	}
+	return len(all), branches
+}
+
 // sum is the keyed hash by which secrets and ids are derived; parts are length-delimited.
 func sum(secret []byte, label string, parts ...[]byte) []byte {
 	m := hmac.New(sha256.New, secret)
@@ -155,7 +171,7 @@ func gateOf(err error) filters.Gate {
 // Request returns what to forward. It never fails: see the package comment. ctx bounds waiting and store access.
 func (e *Engine) Request(ctx context.Context, r *Request) *Outcome {
 	begun := time.Now() //nolint:forbidigo // durations are measured, decisions depend on r.Now alone
-	o := &Outcome{Gates: map[FilterGate]int{}, BytesIn: len(r.Body), BytesOut: len(r.Body), Format: r.Format}
+	o := &Outcome{Gates: map[FilterGate]int{}, BytesIn: len(r.Body), BytesOut: len(r.Body), Format: r.Format, Key: strconv.FormatUint(newID(), 16)}
 	defer func() { o.Duration = time.Since(begun) }() //nolint:forbidigo // as above
 	if r.Config.Mode == Off {
 		return o.original(filters.Off)
@@ -212,7 +228,7 @@ func (e *Engine) ladder(ctx context.Context, p *pass, gate filters.Gate) {
 // reset takes back what an attempt that failed has written.
 func (o *Outcome) reset() {
 	o.Body, o.Level, o.BytesOut, o.New, o.Restored, o.Move, o.Held, o.Replays, o.Tokens, o.Cut, o.Reused = nil, Original, o.BytesIn, nil, nil, nil, 0, 0, 0, 0, nil
-	o.sent, o.Applied = nil, nil
+	o.sent, o.Applied, o.Again, o.Explain, o.Sizes, o.Prefix, o.N = nil, nil, nil, nil, Sizes{}, "", 0
 	o.Breakpoints, o.Undeclared, o.Branch, o.Parent = BreakpointChanges{}, false, 0, 0
 	o.Gate, o.Desync, o.Kind, o.Cache = "", false, KindNone, CacheFirst
 	clear(o.Gates)
@@ -269,7 +285,7 @@ func (e *Engine) begin(r *Request, o *Outcome, begun time.Time) (*pass, filters.
 		gate = filters.NoSession
 	default:
 		p.sess = e.session(key)
-		o.Session = hex.EncodeToString(key.Session[:8])
+		o.Session, o.Tenant = hex.EncodeToString(key.Session[:8]), hex.EncodeToString(key.Tenant[:8])
 		return p, ""
 	}
 	p.ix.Release()

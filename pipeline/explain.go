@@ -12,6 +12,7 @@ import (
 // Verdict is what became of one tool result in one request, for people. Outcome.Explain holds one for each result.
 type Verdict struct {
 	Call, Tool string
+	Path       string // of the file that the call names, if it names one
 	What       string // path and range that the call names, else the start of its arguments
 	Msg, Turn  int32
 	Tokens     int // Est of the result
@@ -81,7 +82,7 @@ func (p *pass) verdict(result int32) Verdict {
 	}
 	_, v.Held = p.held[result]
 	if r.Call >= 0 {
-		v.Tool, v.What = strings.Clone(p.toolName(result)), p.what(r.Call)
+		v.Tool, v.What, v.Path = strings.Clone(p.toolName(result)), p.what(r.Call), strings.Clone(p.ix.CallFacts(r.Call).Path)
 	}
 	if p.out.gone(result) {
 		c := p.out.span.cut

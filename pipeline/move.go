@@ -65,7 +65,7 @@ func (p *pass) settleMove(held int32) {
 		return
 	}
 	if len(m.by) == 0 {
-		p.o.Move, p.k = nil, held
+		p.o.Move, p.was, p.k = nil, nil, held
 		return
 	}
 	for _, f := range slices.Sorted(maps.Keys(m.by)) {
@@ -73,8 +73,9 @@ func (p *pass) settleMove(held int32) {
 			m.Filter = f
 		}
 	}
+	rates := p.rates()
 	if m.Kind == Cold {
-		rates := p.rates()
 		m.Sum = cache.Cold(float64(m.Tokens), rates.Rho(), rates.Write(p.cacheTTL()), p.horizon())
 	}
+	m.Predicted = m.Sum.Gain * rates.Input / 1e6
 }

@@ -28,7 +28,7 @@ func (e *Engine) Observe(ctx context.Context, o *Outcome, r *Response) *Observat
 		if r.Usage != nil {
 			price := e.prices.Lookup(r.Model)
 			ob.Model, ob.Cost = price.Name, cost(price, r.Usage.Billed())
-			ob.Baseline = ob.Cost
+			ob.Baseline, ob.Provider = ob.Cost, discount(price, r.Usage.Billed())
 		}
 		return ob
 	}
@@ -49,7 +49,7 @@ func (e *Engine) Observe(ctx context.Context, o *Outcome, r *Response) *Observat
 	}
 	if r.Unclear || t.summed(r.Usage) {
 		ob.Cost = cost(t.price, r.Usage.Billed())
-		ob.Baseline = ob.Cost
+		ob.Baseline, ob.Provider = ob.Cost, discount(t.price, r.Usage.Billed())
 		return ob
 	}
 	r = &Response{Status: r.Status, Usage: t.split(r.Usage), Message: r.Message, Model: r.Model, Miss: r.Miss, After: r.After}
@@ -131,7 +131,11 @@ func (t *sent) split(u *Usage) *Usage {
 func (t *sent) judge(ob *Observation, r *Response) {
 	u := r.Usage
 	ob.Cost = cost(t.price, u.Billed())
-	ob.Baseline = cost(t.price, t.baseline(u)) + ob.Cost - cost(t.price, u)
+	ob.Provider = discount(t.price, u.Billed())
+	b := t.baseline(u)
+	ob.Baseline = cost(t.price, b) + ob.Cost - cost(t.price, u)
+	account := t.account(u, b, ob.Baseline-ob.Cost)
+	ob.Account = &account
 	ob.Expected = t.worlds.certain.tokens
 	ob.Loss = t.loss(u)
 	if cause, ok := missCauses[r.Miss]; ok && ob.Loss != nil && t.move == nil {
@@ -217,37 +221,17 @@ func (t *sent) ineffective(u *Usage) bool {
 	return math.Abs(got-in) < (in-out)/4
 }
 
-// baseline is the usage that the body as it came would have had, modelled: the decisions' tokens come back, and what was
-// read is what breakpoints as the client sets them would have found.
-func (t *sent) baseline(u *Usage) *Usage {
-	w := &t.worlds
-	ratio := t.ratio
-	if w.total > 0 {
-		ratio = float64(u.Prompt()) / float64(w.total)
-	}
-	weigh := func(weight int32) int { return int(float64(weight) * ratio) }
-	b := Usage{Output: u.Output, Read: w.plain.tokens, Input: u.Prompt() - weigh(w.tail)}
-	if w.plain.cell == w.certain.cell || w.plain.cell == w.known.cell {
-		b.Read = min(u.Read, u.Prompt())
-	}
-	written := max(0, u.Prompt()-b.Input-b.Read)
-	b.Read, written = b.Read+weigh(t.removed[0]), written+weigh(t.removed[1])
-	switch {
-	case t.plain == 0:
-		b.Input, written = b.Input+b.Read+written, 0
-		b.Read = 0
-	case t.plain > cache.Short:
-		b.Write1h, written = written, 0
-	}
-	b.Write5m = written
-	return &b
-}
-
 // cost is the price of a request in USD.
 func cost(p *cache.Price, u *Usage) float64 {
 	r := p.Rates(u.Prompt())
 	return (float64(u.Input)*r.Input + float64(u.Read)*r.Read + float64(u.Write5m)*r.Write5m + float64(u.Write1h)*r.Write1h +
 		float64(u.Output)*r.Output) / 1e6
+}
+
+// discount is what the cache saved of a request in USD: what was read at the price of input, less what it cost.
+func discount(p *cache.Price, u *Usage) float64 {
+	r := p.Rates(u.Prompt())
+	return float64(u.Read) * (r.Input - r.Read) / 1e6
 }
 
 // missCauses are the provider's own words for why it missed.
@@ -271,7 +255,7 @@ func (t *sent) loss(u *Usage) *Loss {
 	if most := int(t.count(t.worlds.tail) * 1.02); most > 0 { // a rewind has less to read
 		had = min(had, most)
 	}
-	lost := had - u.Read
+	lost := min(had, u.Prompt()) - u.Read
 	if lost < max(minLoss, t.price.Step, had/20) {
 		return nil
 	}

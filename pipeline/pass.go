@@ -61,6 +61,7 @@ type pass struct {
 	before      []state.Digest         // prefix ids of the replay, without anything new
 	scale       *scale                 // weights of the outbound
 	worlds      worlds                 // what the provider holds of it
+	was         *undisturbed           // before a move into what it holds
 	bill        bill                   // what it adds to the ledger
 	deep        map[int32]filters.Gate // by result: why it takes no part in a warm move, or causes none
 	rewriteGate filters.Gate           // why no move into what the provider holds was made
@@ -99,7 +100,7 @@ func (p *pass) prepare() {
 	if p.r.CountTokens || p.r.Auxiliary || !ix.HasTools || ix.MaxTokens >= 0 && ix.MaxTokens <= 1 {
 		p.side = filters.SideRequest
 	}
-	p.o.Messages, p.o.Turn, p.o.Bound = len(ix.Messages), ix.LastTurn(), p.bound
+	p.o.Messages, p.o.Turn, p.o.Bound, p.o.Model = len(ix.Messages), ix.LastTurn(), p.bound, p.price.Name
 }
 
 // requestGate is why the request as a whole decides nothing.
@@ -192,6 +193,7 @@ func (p *pass) send(ctx context.Context) error {
 	if err := p.commit(ctx); err != nil {
 		return err
 	}
+	p.o.Again = p.usedAgain()
 	p.remember()
 	p.countSummaries()
 	p.beginSummaries(p.note(ctx))

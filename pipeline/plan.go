@@ -203,7 +203,7 @@ func (p *pass) admit(w *wish) filters.Gate {
 	}
 	made := DecisionMade{
 		Filter: w.filter, Verdict: w.Verdict, Tool: strings.Clone(p.toolName(w.Result)), ID: d.ID, Call: d.Ref.Call, Msg: d.Msg,
-		Matured: held, Tokens: d.Tokens, MarkerTokens: d.MarkerTokens,
+		Matured: held, Tokens: d.Tokens, MarkerTokens: d.MarkerTokens, Calibrated: p.removedTokens(saves),
 	}
 	if held {
 		p.release(w.Result)
@@ -215,6 +215,7 @@ func (p *pass) admit(w *wish) filters.Gate {
 	p.left -= saves
 	if original != nil {
 		p.saved = append(p.saved, *original)
+		made.SHA256 = hex.EncodeToString(original.SHA256[:])
 	}
 	p.o.New = append(p.o.New, made)
 	p.must = true

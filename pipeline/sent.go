@@ -24,20 +24,21 @@ type sent struct {
 	bill   bill
 	ratio  float64 // tokens of a character as far as was known
 	in     int32   // weight of the body as it came
-	// removed is the weight that decisions leave out of the prefix that the client's own world holds, and behind it.
-	removed [2]int32
-	plain   time.Duration // TTL that the client asks for, 0: it caches nothing
-	prior   int           // tokens through the last breakpoint of the outbound before
-	change  *Loss         // what of the client's, or of a move, made the outbound part from the one before
-	beyond  []int32       // tokens of the entries that were believed to have lapsed, by the provider's count
-	levers  bool          // breakpoints were raised or placed
-	placed  bool          // breakpoints were placed
-	brake   bool          // short reads brake the branch
-	left    int           // tokens that a believed lapse left to be read; -1: nothing lapsed
-	move    *Move
-	first   bool
-	asked   bool // for a diagnosis
-	told    atomic.Bool
+	out    leftOut
+	was    prefix        // what the client's own world would have found before a move into it, zero without one
+	again  []Reused      // what it brings of what had been left out
+	plain  time.Duration // TTL that the client asks for, 0: it caches nothing
+	prior  int           // tokens through the last breakpoint of the outbound before
+	change *Loss         // what of the client's, or of a move, made the outbound part from the one before
+	beyond []int32       // tokens of the entries that were believed to have lapsed, by the provider's count
+	levers bool          // breakpoints were raised or placed
+	placed bool          // breakpoints were placed
+	brake  bool          // short reads brake the branch
+	left   int           // tokens that a believed lapse left to be read; -1: nothing lapsed
+	move   *Move
+	first  bool
+	asked  bool // for a diagnosis
+	told   atomic.Bool
 
 	automatic bool // the provider caches by itself
 }
@@ -50,7 +51,7 @@ func (p *pass) remember() {
 	t := &sent{
 		e: p.e, sess: p.sess, branch: p.b.ID, main: p.side == "", route: p.r.Route, price: p.price, key: p.ix.Key,
 		marks: p.cacheMarks(), met: map[state.Digest]time.Time{}, at: p.r.Now, worlds: p.worlds, bill: p.bill, ratio: tokens(p.b, 1), plain: p.clientTTL(),
-		change: p.changed(), left: -1, move: p.o.Move, first: p.m.branch == nil, asked: p.out.ask != "",
+		change: p.changed(), left: -1, move: p.o.Move, first: p.m.branch == nil, asked: p.out.ask != "", again: p.o.Again,
 		automatic: p.ix.Format.Automatic(),
 	}
 	if p.m.branch != nil { // a fork's own ledger is new
@@ -61,7 +62,10 @@ func (p *pass) remember() {
 			t.met[e.ID] = e.Start
 		}
 	}
-	t.in, t.removed = p.removed()
+	t.in, t.out = p.leftOut()
+	if p.was != nil {
+		t.was = p.was.plain
+	}
 	if p.m.branch != nil && p.k < p.m.branch.Frontier.Cells && p.m.kind == KindContinue {
 		t.left = p.tokensAt(max(min(p.k, int32(len(p.scale.at))-1), p.headCells()))
 	}
@@ -75,34 +79,6 @@ func (p *pass) remember() {
 		}
 	}
 	p.o.sent = t
-}
-
-// removed is the weight of the body as it came, and what decisions leave out of it: before the end of what the client's own
-// world holds, and behind.
-func (p *pass) removed() (in int32, out [2]int32) {
-	in = p.scale.total
-	for r, d := range p.out.over {
-		if d == nil {
-			continue
-		}
-		less := int32(p.ix.Results[r].Content.Len() - len(d.Content))
-		in += less
-		if p.scale.at[p.out.resultCell(int32(r))] <= p.worlds.plain.weight {
-			out[0] += less
-		} else {
-			out[1] += less
-		}
-	}
-	if s := p.out.span; s != nil {
-		less := p.spanWeight()
-		in += less
-		if p.scale.at[p.out.through(s.Head)+1] <= p.worlds.plain.weight {
-			out[0] += less
-		} else {
-			out[1] += less
-		}
-	}
-	return in, out
 }
 
 // changed says what made the outbound part from the branch's last one, nil if it only grew.

@@ -62,17 +62,28 @@ type Loss struct {
 	Diagnostics bool // the provider named the cause itself
 }
 
+// Net is what tidemark saved with a request in USD, negative where it cost money. What tidemark spends itself is not in it.
+func (ob *Observation) Net() float64 {
+	net := ob.Baseline - ob.Cost
+	if ob.Account != nil {
+		net -= ob.Account.Reuse
+	}
+	return net
+}
+
 // Observation is what a response says of what was forwarded.
 type Observation struct {
-	Usage         *Usage  // nil: nothing is known
-	Model         string  // as in the price table, "_other" for one that is not in it
-	Expected      int     // tokens that the known entries let expect to be read; 0 also where nothing can be said
-	Loss          *Loss   // nil if nothing was lost
-	Cost          float64 // USD, by the price table
-	Baseline      float64 // USD, modelled: what the body as it came would have cost
-	ColdMisjudged bool    // what was believed lapsed was read
-	LiftMisjudged bool    // a lift to one hour did not do what it was done for
-	Ineffective   bool    // the outbound shrank, and the provider was billed for the old size
-	Braked        bool    // the branch decides nothing new from now on
-	MoveForecast  float64 // USD that the request's move was to save over the horizon, 0 without one
+	Usage         *Usage   // nil: nothing is known
+	Model         string   // as in the price table, "_other" for one that is not in it
+	Expected      int      // tokens that the known entries let expect to be read; 0 also where nothing can be said
+	Loss          *Loss    // nil if nothing was lost
+	Cost          float64  // USD, by the price table
+	Baseline      float64  // USD, modelled: what the body as it came would have cost
+	Provider      float64  // USD, modelled: what the provider's cache saved of what was forwarded, against a world without one
+	Account       *Account // nil where nothing can be said of a counterfactual; then Baseline is Cost
+	ColdMisjudged bool     // what was believed lapsed was read
+	LiftMisjudged bool     // a lift to one hour did not do what it was done for
+	Ineffective   bool     // the outbound shrank, and the provider was billed for the old size
+	Braked        bool     // the branch decides nothing new from now on
+	MoveForecast  float64  // USD that the request's move was to save over the horizon, 0 without one
 }

@@ -179,6 +179,7 @@ func (p *pass) makeRoom(wishes []wish) {
 
 // fire makes what lies from a wish on uncovered.
 func (p *pass) fire(w *wish, kind string, sum cache.Sum) {
+	p.disturb()
 	p.o.Move = &Move{From: p.msgOf(w), Kind: kind, Sum: sum}
 	p.k = min(p.k, p.cellOf(w)-1)
 }

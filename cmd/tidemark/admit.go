@@ -15,6 +15,7 @@ import (
 type admission struct {
 	loaded   atomic.Pointer[serverconfig.Loaded]
 	switches switches
+	explain  pipeline.Explain // what is said of results, for those who are told of events
 }
 
 // use makes l the config of the requests that come.
@@ -47,5 +48,6 @@ func (a *admission) admit(h *extproc.Head) (r *pipeline.Request, reason string) 
 		ClientSigned: id.ClientSigned,
 		Anonymous:    route.Identity.Anonymous,
 		Unsure:       wire.Unsure,
+		Explain:      a.explain,
 	}, ""
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/extproc"
 	"github.com/tidemark-dev/tidemark/internal/access"
+	"github.com/tidemark-dev/tidemark/internal/board"
 	"github.com/tidemark-dev/tidemark/internal/compress"
 	"github.com/tidemark-dev/tidemark/internal/observe"
 )
@@ -92,7 +93,11 @@ func (s *server) openDoors(ctx context.Context) (_ *doors, err error) {
 	}
 	a, r, c := &s.config.Admin, &s.config.Restore, &s.config.Compress
 	originals := s.restores()
-	d.admin, err = s.open(ctx, listening{a.Listen, a.TokenFile, a.TLS}, access.Options{Name: "admin", Handler: s.admin(originals.Operator()), Open: observe.Probe, MaxBody: maxAsked})
+	admin, err := s.admin(originals.Operator())
+	if err != nil {
+		return nil, err
+	}
+	d.admin, err = s.open(ctx, listening{a.Listen, a.TokenFile, a.TLS}, access.Options{Name: "admin", Handler: admin, Open: s.openPath, MaxBody: maxAsked})
 	if err != nil {
 		return nil, err
 	}
@@ -154,20 +159,28 @@ func (s *server) operated() bool {
 	return a.TokenFile != "" || a.TLS.Mutual() || access.Local(a.Listen)
 }
 
+// openPath reports whether a path of the admin listener needs no credential: probes, and the files of the page, which hold no data.
+func (s *server) openPath(path string) bool {
+	return observe.Probe(path) || s.operated() && board.IsPage(path)
+}
+
 // admin is the handler of the admin listener. What operators may do with originals is below /v1/ too, by paths that must come to it
 // as they are: a session's id may hold a slash.
-func (s *server) admin(originals http.Handler) http.Handler {
+func (s *server) admin(originals http.Handler) (http.Handler, error) {
 	open, operators := s.metrics.Admin(s.report, s.checks()...), http.NewServeMux()
 	operators.HandleFunc("GET /v1/mode", s.getMode)
 	operators.HandleFunc("PUT /v1/mode", s.putMode)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	if !s.operated() {
+		return open, nil
+	}
+	return s.withPage(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch path := r.URL.EscapedPath(); {
-		case !strings.HasPrefix(path, "/v1/") || !s.operated():
+		case !strings.HasPrefix(path, "/v1/"):
 			open.ServeHTTP(w, r)
 		case path == "/v1/mode":
 			operators.ServeHTTP(w, r)
 		default:
 			originals.ServeHTTP(w, r)
 		}
-	})
+	}))
 }

@@ -3,9 +3,12 @@ package main
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"github.com/tidemark-dev/tidemark/internal/event"
 	"github.com/tidemark-dev/tidemark/internal/observe"
+	"github.com/tidemark-dev/tidemark/internal/summarize"
+	"github.com/tidemark-dev/tidemark/internal/telemetry"
 	"github.com/tidemark-dev/tidemark/pipeline"
 )
 
@@ -16,14 +19,16 @@ type taker interface{ Take(e event.Event) }
 type observer struct {
 	*observe.Metrics
 
-	log    *slog.Logger
-	takers []taker
+	log       *slog.Logger
+	takers    []taker
+	telemetry *telemetry.Telemetry
 }
 
 // Answered implements [extproc.Observer].
 func (o observer) Answered(r *pipeline.Request, out *pipeline.Outcome) {
 	o.Request(r, out)
 	observe.LogRequest(context.Background(), o.log, r, out)
+	o.telemetry.Answered(r, out)
 	if len(o.takers) > 0 {
 		o.tell(observe.RequestEvents(r, out))
 	}
@@ -33,8 +38,9 @@ func (o observer) Answered(r *pipeline.Request, out *pipeline.Outcome) {
 func (o observer) Observed(r *pipeline.Request, out *pipeline.Outcome, v *pipeline.Observation) {
 	o.Metrics.Observed(r, out, v)
 	observe.LogObserved(context.Background(), o.log, r, out, v)
+	o.telemetry.Observed(r, out, v)
 	if len(o.takers) > 0 && v != nil {
-		o.tell(observe.ResponseEvents(r, out, v))
+		o.tell(o.ResponseEvents(r, out, v))
 	}
 }
 
@@ -48,5 +54,19 @@ func (o observer) tell(events []event.Event) {
 
 // observer is who is told what happens.
 func (s *server) observer() observer {
-	return observer{Metrics: s.metrics, log: s.log, takers: s.takers}
+	return observer{Metrics: s.metrics, log: s.log, takers: s.takers, telemetry: s.telemetry}
+}
+
+// Summarized counts what a summary came to, and tells what was spent on it.
+func (o observer) Summarized(r summarize.Report) {
+	o.Metrics.Summarized(r)
+	if e := observe.SpendEvent(&r, time.Now()); e != nil {
+		o.tell([]event.Event{e})
+	}
+}
+
+// configLoaded counts an attempt to load the server's config while it runs.
+func (o observer) configLoaded(hash string, err error) {
+	o.ConfigLoaded(hash, err, time.Now())
+	o.tell([]event.Event{observe.ConfigEvent(hash, err, time.Now())})
 }

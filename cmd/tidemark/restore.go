@@ -3,8 +3,11 @@ package main
 import (
 	"net/http"
 	"strings"
+	"time"
 
+	"github.com/tidemark-dev/tidemark/internal/event"
 	"github.com/tidemark-dev/tidemark/internal/identity"
+	"github.com/tidemark-dev/tidemark/internal/observe"
 	"github.com/tidemark-dev/tidemark/internal/restore"
 	"github.com/tidemark-dev/tidemark/internal/serverconfig"
 )
@@ -39,4 +42,7 @@ func (s *server) restores() *restore.Server {
 // Restored implements [restore.Observer].
 func (o observer) Restored(e restore.Event) {
 	o.Metrics.Restored(string(e.Path), string(e.Result), e.Filter, e.Tokens)
+	if len(o.takers) > 0 {
+		o.tell([]event.Event{observe.RestoreEvent(string(e.Path), string(e.Result), e.Filter, e.Tokens, time.Now())})
+	}
 }

@@ -14,10 +14,12 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tidemark-dev/tidemark/extproc"
+	"github.com/tidemark-dev/tidemark/internal/board"
 	"github.com/tidemark-dev/tidemark/internal/observe"
 	"github.com/tidemark-dev/tidemark/internal/routeconfig"
 	"github.com/tidemark-dev/tidemark/internal/serverconfig"
 	"github.com/tidemark-dev/tidemark/internal/summarize"
+	"github.com/tidemark-dev/tidemark/internal/telemetry"
 	"github.com/tidemark-dev/tidemark/pipeline"
 	"github.com/tidemark-dev/tidemark/state"
 )
@@ -47,6 +49,8 @@ type server struct {
 	admission *admission
 	extproc   *extproc.Server
 	takers    []taker // of events
+	telemetry *telemetry.Telemetry
+	board     *board.Board
 }
 
 // serve runs a server until ctx ends. now is the clock of requests.
@@ -77,8 +81,17 @@ func (s *server) routeFailed(route string, from routeconfig.Source, err error) {
 
 // run serves with the store open. When it returns, no request runs and what was pending is written.
 func (s *server) run(ctx context.Context) (err error) {
+	stopTelemetry, err := s.startTelemetry(ctx)
+	if err != nil {
+		return err
+	}
+	defer stopTelemetry()
+	s.board = s.newBoard(s.metrics.Finished)
+	s.takers = append(s.takers, s.board)
+	s.admission.explain = pipeline.ExplainNew
+	defer s.recordEvents()()
 	summaries := summarize.New(summarize.Options{
-		Credential: s.credential(), Prices: s.config.PriceTable, Now: s.now, Report: s.metrics.Summarized, Log: s.log,
+		Credential: s.credential(), Prices: s.config.PriceTable, Now: s.now, Report: s.observer().Summarized, Log: s.log,
 	})
 	defer summaries.Close()
 	s.engine, err = pipeline.New(ctx, s.store, pipeline.Options{Log: s.log, Start: s.now(), Prices: s.config.PriceTable, Summaries: summaries})
@@ -86,6 +99,7 @@ func (s *server) run(ctx context.Context) (err error) {
 		return fmt.Errorf("start engine: %w", err)
 	}
 	s.metrics.PriceTable(s.config.PriceTable)
+	s.metrics.Active(func() (sessions, lineages int) { return s.engine.Active(s.now()) })
 	defer func() {
 		last, cancel := context.WithTimeout(context.Background(), closing)
 		defer cancel()
@@ -158,7 +172,7 @@ func (s *server) watch(ctx context.Context) error {
 func (s *server) reload() {
 	l, err := serverconfig.Load(s.sources)
 	if err != nil {
-		s.metrics.ConfigLoaded("", err, time.Now())
+		s.observer().configLoaded("", err)
 		s.log.Error("config cannot be used, the last good one stays", "error", err)
 		return
 	}
@@ -167,7 +181,7 @@ func (s *server) reload() {
 	}
 	l = l.InUse(s.config)
 	s.apply(l)
-	s.metrics.ConfigLoaded(l.Hash, nil, time.Now())
+	s.observer().configLoaded(l.Hash, nil)
 	s.log.Info("config loaded", "config", l.Hash)
 }
 

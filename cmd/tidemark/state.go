@@ -15,7 +15,9 @@ import (
 func openStore(c *serverconfig.Config, m *observe.Metrics) (state.Store, error) {
 	limit := int64(c.MaxOriginals)
 	if c.State == serverconfig.Memory {
-		return m.Store("memory", memory.Capped(limit)), nil
+		s := memory.Capped(limit)
+		m.Stored(s.Sizes, s.Evicted)
+		return m.Store("memory", s), nil
 	}
 	o := badgerdb.Options{MaxOriginals: limit}
 	var err error
@@ -33,6 +35,7 @@ func openStore(c *serverconfig.Config, m *observe.Metrics) (state.Store, error) 
 	if err != nil {
 		return nil, fmt.Errorf("open state: %w", err)
 	}
+	m.Stored(s.Sizes, s.Evicted)
 	return m.Store("badger", s), nil
 }
 

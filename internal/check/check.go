@@ -6,7 +6,7 @@
 // runs, and looks at the ext_proc filter for what is known to go wrong (see [Rule]). Envoy's own validation is not
 // repeated.
 //
-// [Files] reads files and nothing else; it does not follow references between them. What it needs of the server (deadline,
+// [Files] reads files and nothing else, [Sources] not even those; references between them are not followed. What it needs of the server (deadline,
 // largest body, names of pipelines) comes from a server config among the files, else from the defaults.
 package check
 
@@ -14,6 +14,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
@@ -37,22 +38,24 @@ type Rule string
 
 // Rules.
 const (
-	RouteConfig  Rule = "route-config"         // a route config that the server could not use
-	ServerConfig Rule = "server-config"        // the same of the server's config
-	FilterOrder  Rule = "filter-order"         // a filter on the wrong side of ext_proc
-	BodyRewrite  Rule = "body-rewrite"         // another filter writes the body anew
-	BodyMode     Rule = "body-mode"            // bodies that tidemark never sees, or cannot change
-	HeaderMode   Rule = "header-mode"          // BUFFERED without headers
-	TrailerMode  Rule = "trailer-mode"         // FULL_DUPLEX_STREAMED without trailers
-	Timeout      Rule = "message-timeout"      // Envoy gives up before tidemark does
-	FailureMode  Rule = "failure-mode"         // requests fail when tidemark does, always or in full duplex
-	BufferLimit  Rule = "buffer-limit"         // big bodies are refused
-	Forwarding   Rule = "forwarding-namespace" // the route config does not reach tidemark
-	Receiving    Rule = "receiving-namespace"  // results do not reach the access log
-	RetryDuplex  Rule = "retry-duplex"         // retries send the body twice
-	Upgrade      Rule = "upgrade"              // upgrades wait for a body that never ends
-	RouteName    Rule = "route-name"           // routes that the server's config names cannot be told
-	Usage        Rule = "usage"                // what tidemark does cannot be checked by what the provider bills
+	RouteConfig     Rule = "route-config"         // a route config that the server could not use
+	ServerConfig    Rule = "server-config"        // the same of the server's config
+	FilterOrder     Rule = "filter-order"         // a filter on the wrong side of ext_proc
+	BodyRewrite     Rule = "body-rewrite"         // another filter writes the body anew
+	BodyMode        Rule = "body-mode"            // bodies that tidemark never sees, or cannot change
+	HeaderMode      Rule = "header-mode"          // BUFFERED without headers
+	TrailerMode     Rule = "trailer-mode"         // FULL_DUPLEX_STREAMED without trailers
+	Timeout         Rule = "message-timeout"      // Envoy gives up before tidemark does
+	FailureMode     Rule = "failure-mode"         // requests fail when tidemark does, always or in full duplex
+	BufferLimit     Rule = "buffer-limit"         // big bodies are refused
+	Forwarding      Rule = "forwarding-namespace" // the route config does not reach tidemark
+	Receiving       Rule = "receiving-namespace"  // results do not reach the access log
+	RetryDuplex     Rule = "retry-duplex"         // retries send the body twice
+	Upgrade         Rule = "upgrade"              // upgrades wait for a body that never ends
+	RouteName       Rule = "route-name"           // routes that the server's config names cannot be told
+	Usage           Rule = "usage"                // what tidemark does cannot be checked by what the provider bills
+	ClusterProtocol Rule = "cluster-protocol"     // Envoy speaks no gRPC to tidemark
+	Stickiness      Rule = "stickiness"           // the requests of a session go to several replicas
 )
 
 // Finding is one thing that was found.
@@ -96,11 +99,30 @@ func (r *Report) Errors() (n int) {
 // ErrNothing says that no file holds anything about tidemark.
 var ErrNothing = errors.New("nothing about tidemark found")
 
+// Source is a text to check, in YAML or JSON, and the name that findings give it as their file.
+type Source struct {
+	Name string
+	Data []byte
+}
+
 // Files checks files together. The error says that a file could not be read at all, or is [ErrNothing].
 func Files(paths []string, filters []routeconfig.Filter) (*Report, error) {
+	sources := make([]Source, len(paths))
+	for i, p := range paths {
+		data, err := os.ReadFile(p)
+		if err != nil {
+			return nil, fmt.Errorf("read file: %w", err)
+		}
+		sources[i] = Source{p, data}
+	}
+	return Sources(sources, filters)
+}
+
+// Sources is Files for texts that are no files, such as what a running Envoy says of its config.
+func Sources(sources []Source, filters []routeconfig.Filter) (*Report, error) {
 	c := &checker{report: &Report{Findings: []*Finding{}}, defaults: serverconfig.Defaults()}
-	for _, p := range paths {
-		docs, err := read(p)
+	for _, s := range sources {
+		docs, err := read(s)
 		if err != nil {
 			return nil, err
 		}

@@ -83,7 +83,7 @@ func TestEveryRuleHasAVector(t *testing.T) {
 	}
 	for _, r := range []check.Rule{
 		check.RouteConfig, check.ServerConfig, check.FilterOrder, check.BodyRewrite, check.BodyMode, check.HeaderMode, check.TrailerMode, check.Timeout,
-		check.FailureMode, check.BufferLimit, check.Forwarding, check.Receiving, check.RetryDuplex, check.Upgrade, check.RouteName, check.Usage,
+		check.FailureMode, check.BufferLimit, check.Forwarding, check.Receiving, check.RetryDuplex, check.Upgrade, check.RouteName, check.Usage, check.ClusterProtocol, check.Stickiness,
 	} {
 		if !strings.Contains(all.String(), ": "+string(r)+": ") {
 			t.Errorf("no vector breaks %s", r)

@@ -35,7 +35,7 @@ const (
 type inventory struct {
 	filters     []*filter // ext_proc filters; once all is collected, tidemark's alone
 	policies    []*policy // Envoy Gateway's way to say the same
-	clusters    map[string]*yaml.Node
+	clusters    map[string]location
 	viaSet      []*location // route configs by set_metadata
 	viaRoute    []*location // route configs by route metadata
 	limits      int         // buffer limits anywhere
@@ -62,7 +62,7 @@ type policy struct{ location }
 
 // collect finds everything that speaks of tidemark and validates route configs on the way.
 func (c *checker) collect() {
-	c.clusters = map[string]*yaml.Node{}
+	c.clusters = map[string]location{}
 	for _, d := range c.docs {
 		if d.server {
 			continue
@@ -71,7 +71,7 @@ func (c *checker) collect() {
 			c.collectFilter(d, m, up)
 			c.collectRouteConfig(d, m)
 			if name := scalar(get(m, "name")); name != "" && isCluster(m) {
-				c.clusters[name] = m
+				c.clusters[name] = location{d, m}
 			}
 			if limited(m) {
 				c.limits++

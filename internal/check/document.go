@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -29,20 +28,16 @@ func (d *document) place(n *yaml.Node) (line, col int) {
 	return n.Line + d.lines, n.Column + d.cols
 }
 
-// read reads the documents of a file, those inside ConfigMaps too.
-func read(path string) ([]*document, error) {
-	data, err := os.ReadFile(path)
+// read reads the documents of a text, those inside ConfigMaps too.
+func read(s Source) ([]*document, error) {
+	roots, err := parse(s.Data)
 	if err != nil {
-		return nil, fmt.Errorf("read file: %w", err)
-	}
-	roots, err := parse(data)
-	if err != nil {
-		return nil, fmt.Errorf("read file: %s: %w", path, err)
+		return nil, fmt.Errorf("read file: %s: %w", s.Name, err)
 	}
 	var docs []*document
 	for _, root := range roots {
-		docs = append(docs, &document{file: path, root: root, server: isServer(root)})
-		docs = append(docs, configMap(path, root, data)...)
+		docs = append(docs, &document{file: s.Name, root: root, server: isServer(root)})
+		docs = append(docs, configMap(s.Name, root, s.Data)...)
 	}
 	return docs, nil
 }

@@ -17,7 +17,8 @@ func (c *checker) judgeFailOpen(l location, mode, allow, service *yaml.Node) {
 		return
 	}
 	name := scalar(get(service, "envoy_grpc", "cluster_name"))
-	cluster, ok := c.clusters[name]
+	at, ok := c.clusters[name]
+	cluster := at.node
 	var lack string
 	switch {
 	case name == "":

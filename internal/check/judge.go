@@ -47,6 +47,7 @@ func (c *checker) judge() {
 			c.judgeRoutes(d)
 		}
 	}
+	c.judgeClusters()
 	c.judgeGateway()
 }
 

@@ -29,8 +29,10 @@ type Metrics struct {
 	Registry *prometheus.Registry
 
 	responses
+	savings
 	summaries
 	restores
+	sessions
 
 	routes bound
 
@@ -93,8 +95,10 @@ func NewMetrics(version string) *Metrics {
 	m.Registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	r.requests(m)
 	r.responses(m)
+	r.savings(m)
 	r.summaries(m)
 	r.restores(m)
+	r.sessions(m)
 	r.service(m)
 	info := r.gaugeVec("build_info", "Constant 1; says which build runs.", "version", "revision", "goversion")
 	info.WithLabelValues(version, revision(), runtime.Version()).Set(1)
@@ -196,12 +200,15 @@ func (r registerer) requests(m *Metrics) {
 	m.inbound = r.counterVec("inbound_bytes_total", "Size of request bodies as clients sent them.", "route", "format")
 	m.outbound = r.counterVec("outbound_bytes_total", "Size of request bodies as they were forwarded.", "route", "format")
 	m.removed = r.counterVec("removed_tokens_total", "Tokens left out, net of markers, counted once at first removal.", "route", "filter", "basis")
-	m.reused = r.counterVec("reused_tokens_total", "Tokens of messages that a cut left out and of which the model used something later that stands nowhere else.", "filter", "kind")
+	m.reused = r.counterVec("reused_tokens_total", "Tokens that were left out and needed again: read or run again, restored, or (of a cut) used by the model where they stand nowhere else.", "filter", "kind")
 	m.replayed = r.counterVec("replayed_tokens_total", "Tokens not sent again because an earlier decision stands; never added to removed tokens.", "route")
 	m.shadowed = r.counterVec("shadow_removed_tokens_total", "Tokens that mode active would have left out at first removal, on routes in mode shadow.", "route", "filter", "basis")
 	m.moves = r.counterVec("moves_total", "Moments at which covered bytes changed by intent.", "kind")
 	m.breakpoints = r.counterVec("breakpoints_total", "Changes to cache breakpoints.", "route", "action")
 	m.prefixes = r.counterVec("prefix_changes_total", "Outbounds that lost bytes of a live cache entry; declared=\"false\" must stay 0.", "declared")
+	for _, declared := range []string{"true", "false"} { // alerts look at the first one too
+		m.prefixes.WithLabelValues(declared)
+	}
 	m.latches = r.counterVec("latches_total", "Decisions that were stored, lost to another replica, or replayed.", "result")
 	m.desyncs = r.counter("desyncs_total", "Requests for which something may be in force that could not be replayed.")
 	m.faulty = map[filters.Gate]prometheus.Counter{
@@ -222,6 +229,7 @@ func (r registerer) service(m *Metrics) {
 	m.streamTime = r.histogramVec("extproc_stream_duration_seconds", "Duration of ext_proc streams.", streamBuckets, "code")
 	m.refused = r.counterVec("refused_requests_total", "Requests that a listener besides ext_proc refused before they were looked at.", "listener", "reason")
 	m.configLoads = r.counterVec("config_loads_total", "Attempts to load the server's config; after an error the last good one stays.", "result")
+	m.configLoads.WithLabelValues("error")
 	m.configErrors = r.counterVec("config_route_errors_total", "Distinct route configs that could not be used, by where they came from; such routes replay only.", "reason")
 	m.configLast = r.gauge("config_last_success_timestamp_seconds", "When the server's config was last loaded.")
 	m.configInfo = r.gaugeVec("config_info", "Constant 1; names the server's config in use by its hash.", "hash")

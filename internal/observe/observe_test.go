@@ -147,7 +147,7 @@ func TestRequestIsCounted(t *testing.T) {
 		"tidemark_outbound_bytes_total{format=anthropic.messages,route=chat} 1500",
 		"tidemark_removed_tokens_total{basis=estimated,filter=readlifecycle,route=chat} 720",
 		"tidemark_shadow_removed_tokens_total{basis=estimated,filter=readlifecycle,route=chat} 720",
-		"tidemark_replayed_tokens_total{route=chat} 1200",
+		"tidemark_replayed_tokens_total{route=chat} 480",
 		"tidemark_moves_total{kind=cold} 1",
 		"tidemark_prefix_changes_total{declared=true} 1",
 		"tidemark_prefix_changes_total{declared=false} 4",
@@ -178,7 +178,7 @@ func TestRequestIsCounted(t *testing.T) {
 		"tidemark_summaries_total{outcome=dropped} 1",
 		"tidemark_summary_tokens_total{direction=input,model=claude-haiku-4-5} 1000",
 		"tidemark_summary_tokens_total{direction=output,model=claude-haiku-4-5} 42",
-		"tidemark_summary_cost_usd_total{model=claude-haiku-4-5} 0.75",
+		"tidemark_own_cost_usd_total{purpose=summary} 0.75",
 	} {
 		value(t, m, want)
 	}
@@ -221,7 +221,7 @@ func TestResult(t *testing.T) {
 	want := map[string]any{
 		"outcome": "moved", "pipeline": "coding", "mode": "active", "format": "anthropic.messages", "gate": "", "filters": "readlifecycle,readmaturation",
 		"verdicts": "readlifecycle:stale=2,readmaturation:hold=1",
-		"bytes_in": 4000.0, "bytes_out": 1500.0, "tokens_removed": 720.0, "tokens_replayed": 1200.0, "move": "cold", "cache": "cold",
+		"bytes_in": 4000.0, "bytes_out": 1500.0, "tokens_removed": 720.0, "tokens_replayed": 480.0, "move": "cold", "cache": "cold",
 		"prefix_changed": true, "session": "5e55", "lineage": "2a", "turn": 9.0, "duration_us": 1500.0, "config": "c0ffee", "compacted": true,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

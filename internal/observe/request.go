@@ -58,7 +58,8 @@ func (m *Metrics) decisions(route string, o *pipeline.Outcome) {
 		replays++
 	}
 	for _, d := range o.New {
-		m.removed.WithLabelValues(route, d.Filter, estimated).Add(float64(net(&d)))
+		n, basis := counted(&d)
+		m.removed.WithLabelValues(route, d.Filter, basis).Add(float64(n))
 		m.latches.WithLabelValues("won").Inc()
 		if d.Drop {
 			replays--
@@ -70,12 +71,15 @@ func (m *Metrics) decisions(route string, o *pipeline.Outcome) {
 		}
 		m.Restored("inline", r.Result, r.Filter, r.Tokens)
 	}
+	for _, a := range o.Again {
+		m.reused.WithLabelValues(a.Filter, string(a.Kind)).Add(float64(a.Tokens))
+	}
 	for filter, n := range o.Reused {
 		m.reused.WithLabelValues(filter, "used").Add(float64(n))
 	}
 	if n := replays; n > 0 {
 		m.latches.WithLabelValues("replayed").Add(float64(n))
-		m.replayed.WithLabelValues(route).Add(float64(max(0, o.Tokens)))
+		m.replayed.WithLabelValues(route).Add(float64(replayed(o)))
 	}
 	if o.Move != nil {
 		m.moves.WithLabelValues(o.Move.Kind).Inc()
@@ -84,13 +88,31 @@ func (m *Metrics) decisions(route string, o *pipeline.Outcome) {
 	if o.Undeclared {
 		m.prefixes.WithLabelValues("false").Inc()
 	}
-	b := &o.Breakpoints
-	for action, n := range map[string]int{
-		"held": b.Stripped, "anchored": b.Anchored, "bridged": b.Kept, "placed": b.Placed, "ttl_raised": b.Raised, "ttl_lowered": b.Lowered,
-	} {
+	for action, n := range actions(&o.Breakpoints) {
 		if n > 0 {
 			m.breakpoints.WithLabelValues(route, action).Add(float64(n))
 		}
+	}
+}
+
+// counted is how many tokens a decision left out, as the provider counts the conversation if it has.
+func counted(d *pipeline.DecisionMade) (tokens int, basis string) {
+	if d.Calibrated > 0 && !d.Hold {
+		return d.Calibrated, calibrated
+	}
+	return net(d), estimated
+}
+
+// replayed is what earlier decisions left out once more.
+func replayed(o *pipeline.Outcome) int {
+	tokens, _ := removed(o)
+	return max(0, o.Tokens-tokens)
+}
+
+// actions names what was done to breakpoints.
+func actions(b *pipeline.BreakpointChanges) map[string]int {
+	return map[string]int{
+		"held": b.Stripped, "anchored": b.Anchored, "bridged": b.Kept, "placed": b.Placed, "ttl_raised": b.Raised, "ttl_lowered": b.Lowered,
 	}
 }
 
@@ -143,7 +165,7 @@ func Result(o *pipeline.Outcome, r *pipeline.Request) *structpb.Struct {
 		"bytes_in":        structpb.NewNumberValue(float64(o.BytesIn)),
 		"bytes_out":       structpb.NewNumberValue(float64(o.BytesOut)),
 		"tokens_removed":  structpb.NewNumberValue(float64(tokens)),
-		"tokens_replayed": structpb.NewNumberValue(float64(o.Tokens)),
+		"tokens_replayed": structpb.NewNumberValue(float64(replayed(o))),
 		"move":            structpb.NewStringValue(move(o)),
 		"cache":           structpb.NewStringValue(o.Cache.String()),
 		"prefix_changed":  structpb.NewBoolValue(o.Move != nil || o.Undeclared),
@@ -180,8 +202,11 @@ func lineage(o *pipeline.Outcome) string {
 	if o.Branch == 0 {
 		return ""
 	}
-	return strconv.FormatUint(o.Branch, 16)
+	return hexID(o.Branch)
 }
+
+// hexID is how the id of a branch is told.
+func hexID(branch uint64) string { return strconv.FormatUint(branch, 16) }
 
 // LogRequest writes one line per request at level debug.
 func LogRequest(ctx context.Context, log *slog.Logger, r *pipeline.Request, o *pipeline.Outcome) {

@@ -20,7 +20,6 @@ type responses struct {
 
 	priceTable              *prometheus.GaugeVec
 	billed, cost            *prometheus.CounterVec
-	net                     *prometheus.GaugeVec
 	groups, groupCost       *prometheus.CounterVec
 	expected, read          *prometheus.CounterVec
 	losses, lost, lostCost  *prometheus.CounterVec
@@ -34,7 +33,6 @@ func (r registerer) responses(m *Metrics) {
 	m.cost = r.counterVec("cost_usd_total", "Price of the billed tokens by the price table; baseline: modelled, had requests gone on as they came.", "route", "model", "basis")
 	m.groups = r.counterVec("group_requests_total", "Answered requests whose bill is known, by the group that rollout and holdout put their session in.", "route", "group")
 	m.groupCost = r.counterVec("group_cost_usd_total", "Price of the billed tokens of a group.", "route", "group")
-	m.net = r.gaugeVec("net_saved_usd", "Baseline less observed cost since the start; negative where tidemark costs money.", "route")
 	m.expected = r.counterVec("expected_cached_tokens_total", "Tokens that the known cache entries let expect to be read.", "route", "model")
 	m.read = r.counterVec("observed_cached_tokens_total", "Tokens that were read where something was expected.", "route", "model")
 	m.losses = r.counterVec("cache_losses_total", "Requests that paid again for what their session had paid for, by cause.", "cause", "filter", "source")
@@ -83,6 +81,7 @@ func (m *Metrics) Observed(r *pipeline.Request, o *pipeline.Outcome, v *pipeline
 	if o.Move != nil && v.MoveForecast > 0 {
 		m.forecast.WithLabelValues(o.Move.Kind).Add(v.MoveForecast)
 	}
+	m.realise(o, v)
 	m.verdicts(route, v)
 }
 
@@ -95,7 +94,7 @@ func (m *Metrics) bill(route, model string, v *pipeline.Observation) {
 	}
 	m.cost.WithLabelValues(route, model, "observed").Add(max(0, v.Cost))
 	m.cost.WithLabelValues(route, model, "baseline").Add(max(0, v.Baseline))
-	m.net.WithLabelValues(route).Add(v.Baseline - v.Cost)
+	m.saved(route, v)
 }
 
 func (m *Metrics) verdicts(route string, v *pipeline.Observation) {
@@ -144,7 +143,9 @@ func Account(v *pipeline.Observation) *structpb.Struct {
 		number("cache_read_tokens", float64(u.Read))
 		number("cache_write_tokens", float64(u.Write5m+u.Write1h))
 		number("output_tokens", float64(u.Output))
-		number("net_usd", v.Baseline-v.Cost)
+		number("cost_usd", v.Cost)
+		number("baseline_usd", v.Baseline)
+		number("net_usd", v.Net())
 		if v.Expected > 0 {
 			number("expected_cached_tokens", float64(v.Expected))
 		}

@@ -99,7 +99,7 @@ func TestNet(t *testing.T) {
 
 func TestAccount(t *testing.T) {
 	want := map[string]any{
-		"input_tokens": 100.0, "cache_read_tokens": 4000.0, "cache_write_tokens": 1900.0, "output_tokens": 50.0, "net_usd": 0.5,
+		"input_tokens": 100.0, "cache_read_tokens": 4000.0, "cache_write_tokens": 1900.0, "output_tokens": 50.0, "cost_usd": 0.25, "baseline_usd": 0.75, "net_usd": 0.5,
 		"expected_cached_tokens": 6000.0, "lost_tokens": 2000.0, "loss_cause": "tidemark", "loss_source": "diagnostics",
 	}
 	if d := cmp.Diff(want, observe.Account(observation()).AsMap()); d != "" {

@@ -10,13 +10,13 @@ import (
 type summaries struct {
 	summarized    *prometheus.CounterVec
 	summaryTokens *prometheus.CounterVec
-	summaryCost   *prometheus.CounterVec
+	ownCost       *prometheus.CounterVec
 }
 
 func (r registerer) summaries(m *Metrics) {
 	m.summarized = r.counterVec("summaries_total", "Summaries of old results by what became of them; refused: by the audit; dropped: never sent.", "outcome")
 	m.summaryTokens = r.counterVec("summary_tokens_total", "Tokens that summarizers counted, input and output.", "model", "direction")
-	m.summaryCost = r.counterVec("summary_cost_usd_total", "Price of those tokens by the price table, for models that it knows; what tidemark itself spends.", "model")
+	m.ownCost = r.counterVec("own_cost_usd_total", "What tidemark itself spends, by the price table, for models that it knows.", "purpose")
 }
 
 // Summarized counts what one summary came to.
@@ -27,5 +27,6 @@ func (m *Metrics) Summarized(s summarize.Report) {
 	}
 	m.summaryTokens.WithLabelValues(s.Model, "input").Add(float64(s.Input))
 	m.summaryTokens.WithLabelValues(s.Model, "output").Add(float64(s.Output))
-	m.summaryCost.WithLabelValues(s.Model).Add(s.Cost)
+	m.ownCost.WithLabelValues("summary").Add(s.Cost)
+	m.net.WithLabelValues(ownRoute).Sub(s.Cost)
 }

@@ -38,6 +38,8 @@ type Config struct {
 	KeyFile      string                    `config:"encryption_key_file" doc:"file with the keys that state is encrypted by, one per line, 32 bytes in hex or base64 (openssl rand -hex 32). The first is in use, the others are older ones that are still read: to rotate, put a new line on top and restart. Empty: state is not encrypted. What was written without keys stays readable until the store merges it. Not for memory:"`
 	MaxOriginals int                       `config:"max_original_bytes" doc:"bytes of originals that are kept per tenant; beyond that the least recently used give way, and where all are in use nothing more is left out; 0: no cap"`
 	Log          Log                       `config:"log"`
+	Events       Events                    `config:"events"`
+	OTel         OTel                      `config:"otel"`
 	Deadline     time.Duration             `config:"deadline" doc:"time for one body; keep it below message_timeout of Envoy's ext_proc filter"`
 	MaxBodyBytes int                       `config:"max_body_bytes" doc:"larger bodies pass untouched; keep it at or above the buffer limit of Envoy's routes"`
 	DrainDelay   time.Duration             `config:"drain_delay" doc:"time between the signal to stop, when health turns to NOT_SERVING, and the end of accepting streams"`
@@ -59,7 +61,22 @@ type Log struct {
 type Admin struct {
 	Listen    string     `config:"listen" doc:"address of /metrics, /livez, /readyz, /config, and of /v1/ for operators (docs/restore.md): host:port or unix:path. /v1/ is there only if the address is local (loopback or a socket), or with token_file or mutual TLS"`
 	TokenFile string     `config:"token_file" doc:"file with bearer tokens, one per line (openssl rand -hex 32); requests must bear one of them, but for /livez, /healthz and /readyz. It is read again when it changes: to rotate, add a line, later take the other away"`
+	Content   bool       `config:"content" doc:"whether the page may show what was left out of requests, and the markers in its place. Needs token_file or mutual TLS"`
 	TLS       access.TLS `config:"tls"`
+}
+
+// Events are the keys of the file of events.
+type Events struct {
+	File     string `config:"file" doc:"file that events are appended to, as JSON lines (docs/events.md); empty: none. Its directory is made if it is not there"`
+	MaxBytes int    `config:"max_bytes" doc:"size beyond which the file is renamed, with the time in its name, and a new one begun"`
+	Keep     int    `config:"keep" doc:"renamed files that are kept, the newest ones"`
+	Paths    bool   `config:"paths" doc:"whether events hold the paths of files in clear; else only their hashes"`
+}
+
+// OTel are the keys of OpenTelemetry. Everything else is said by the OTEL_* variables, and nothing is exported unless they say so.
+type OTel struct {
+	Semconv string `config:"semconv" doc:"names of gen_ai attributes on spans: v0.1 (of the GenAI conventions' own releases), legacy (of semantic conventions up to 1.41) or off (none). What is exported, and where to, the OTEL_* variables say (docs/tracing.md)"`
+	Usage   string `config:"usage" doc:"counters of tokens as gen_ai metrics: v0.1, legacy or off. Leave it off where the gateway counts them too"`
 }
 
 // Restore are the keys of the listener on which models and their clients get back what was left out.
@@ -85,6 +102,13 @@ const (
 	TenantByHeader     = "header:" // and the header's name
 )
 
+// Values of the keys otel.semconv and otel.usage.
+const (
+	SemconvV01    = "v0.1"
+	SemconvLegacy = "legacy"
+	SemconvOff    = "off"
+)
+
 // Defaults returns the config of a server that is given none. The caller owns it.
 func Defaults() Config {
 	return Config{
@@ -94,6 +118,8 @@ func Defaults() Config {
 		State:        "tidemark-state",
 		MaxOriginals: 1 << 30,
 		Log:          Log{Level: "info", Format: observe.LogText},
+		Events:       Events{MaxBytes: 100 << 20, Keep: 5},
+		OTel:         OTel{Semconv: SemconvV01, Usage: SemconvOff},
 		Deadline:     150 * time.Millisecond, // Envoy's default message_timeout is 200 ms
 		MaxBodyBytes: 32 << 20,               // the largest request that providers accept
 		DrainDelay:   5 * time.Second,        // two health checks of Envoy's usual interval

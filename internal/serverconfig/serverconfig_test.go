@@ -111,6 +111,20 @@ func TestDoors(t *testing.T) {
 	}
 }
 
+// The page shows content only to those who have shown who they are, also on this machine.
+func TestContentNeedsACredential(t *testing.T) {
+	for text, ok := range map[string]bool{
+		`{content: true, token_file: /etc/token}`:                              true,
+		`{content: true, tls: {cert_file: a, key_file: b, client_ca_file: c}}`: true,
+		`{content: true, tls: {cert_file: a, key_file: b}}`:                    false,
+		`{content: true, listen: "unix:/run/tidemark"}`:                        false,
+	} {
+		if _, err := serverconfig.Load(serverconfig.Sources{File: file(t, "admin: "+text), Filters: known()}); (err == nil) != ok {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 // Nobody but this machine reaches what a server without a config offers besides ext_proc, which others must reach.
 func TestDefaultsAreLocal(t *testing.T) {
 	d := serverconfig.Defaults()
@@ -122,13 +136,18 @@ func TestDefaultsAreLocal(t *testing.T) {
 func TestFaultsSayWhere(t *testing.T) {
 	for text, want := range map[string]string{
 		"listen: nowhere":                       `FILE:1:1: listen: must be host:port or unix:path`,
-		"lissen: :1":                            `FILE:1:1: lissen: unknown key; accepted: listen, tls, admin, restore, compress, state, secret_file, encryption_key_file, max_original_bytes, log, deadline, max_body_bytes, drain_delay, drain_timeout, mode, off_routes, default, pipelines, prices`,
+		"lissen: :1":                            `FILE:1:1: lissen: unknown key; accepted: listen, tls, admin, restore, compress, state, secret_file, encryption_key_file, max_original_bytes, log, events, otel, deadline, max_body_bytes, drain_delay, drain_timeout, mode, off_routes, default, pipelines, prices`,
 		"compress: {listen: nowhere}":           `FILE:1:12: compress.listen: must be host:port or unix:path`,
 		"compress: {listen: \":9004\"}":         `FILE:1:12: compress.listen: others could reach it: without token_file or mutual TLS it must be a loopback address or unix:path`,
 		"compress: {listen: \"tidemark:9004\"}": `FILE:1:12: compress.listen: others could reach it: without token_file or mutual TLS it must be a loopback address or unix:path`,
 		"log:\n  level: loud":                   `FILE:2:3: log.level: not one of the known words; accepted: debug, info, warn, error`,
 		"log: loud":                             `FILE:1:1: log: must be a mapping`,
 		"log: {lewel: info}":                    `FILE:1:7: log.lewel: unknown key; accepted: level, format`,
+		"admin: {content: true}":                `FILE:1:9: admin.content: needs token_file or mutual TLS`,
+		"events: {max_bytes: 1}":                `FILE:1:10: events.max_bytes: must be at least 65536`,
+		"events: {keep: -1}":                    `FILE:1:10: events.keep: must not be negative`,
+		"otel: {semconv: v1}":                   `FILE:1:8: otel.semconv: not one of the known words; accepted: v0.1, legacy, off`,
+		"otel: {usage: on}":                     `FILE:1:8: otel.usage:`,
 		"deadline: 150":                         `FILE:1:1: deadline: must be a duration with its unit, such as 150ms or 5m`,
 		"deadline: 0s":                          `FILE:1:1: deadline: must be above 0`,
 		"max_body_bytes: 1e9":                   `FILE:1:1: max_body_bytes: must be from 1 to 67108864`,

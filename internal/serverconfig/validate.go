@@ -18,6 +18,9 @@ import (
 // maxRate is far above what one server answers, in requests per second.
 const maxRate = 1e6
 
+// minEventBytes keeps a file of events from being renamed every few lines.
+const minEventBytes = 64 << 10
+
 // checks collects problems.
 type checks struct{ problems routeconfig.Problems }
 
@@ -42,6 +45,7 @@ func (c *Config) validate() routeconfig.Problems {
 	k.tls(&c.TLS, "tls")
 	k.that(isListener(c.Admin.Listen), "must be host:port or unix:path", "admin", "listen")
 	k.tls(&c.Admin.TLS, "admin", "tls")
+	k.that(!c.Admin.Content || c.Admin.TokenFile != "" || c.Admin.TLS.Mutual(), "needs token_file or mutual TLS", "admin", "content")
 	k.door(c.Restore.Listen, c.Restore.TokenFile, &c.Restore.TLS, "restore")
 	k.that(c.Restore.Rate > 0 && c.Restore.Rate <= maxRate, fmt.Sprintf("must be above 0, and at most %d", int(maxRate)), "restore", "rate")
 	k.tenant(c.Restore.Tenant, "restore", "tenant")
@@ -58,6 +62,10 @@ func (c *Config) validate() routeconfig.Problems {
 	}
 	k.word(c.Log.Level, []string{"debug", "info", "warn", "error"}, "log", "level")
 	k.word(c.Log.Format, []string{observe.LogText, observe.LogJSON}, "log", "format")
+	k.that(c.Events.MaxBytes >= minEventBytes, fmt.Sprintf("must be at least %d", minEventBytes), "events", "max_bytes")
+	k.that(c.Events.Keep >= 0, "must not be negative", "events", "keep")
+	k.word(c.OTel.Semconv, []string{SemconvV01, SemconvLegacy, SemconvOff}, "otel", "semconv")
+	k.word(c.OTel.Usage, []string{SemconvV01, SemconvLegacy, SemconvOff}, "otel", "usage")
 	return k.problems
 }
 

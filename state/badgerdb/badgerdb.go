@@ -250,6 +250,20 @@ func (d *DB) Unreadable() int64 { return d.unreadable.Load() }
 // Evicted is how many originals made room for others since the store was opened.
 func (d *DB) Evicted() int64 { return d.quota.Evicted() }
 
+// Sizes are the bytes that the store takes: its index and its values, as files of the last minute, and the contents of originals,
+// where their number is capped.
+func (d *DB) Sizes() map[string]int64 {
+	sizes := map[string]int64{}
+	if n, ok := d.quota.Bytes(); ok {
+		sizes["originals"] = n
+	}
+	_ = d.call(context.Background(), "size", func() error { // of a closed store nothing is said
+		sizes["index"], sizes["values"] = d.db.Size()
+		return nil
+	})
+	return sizes
+}
+
 // Close implements [state.Store]. It waits for calls that run, and may be called again.
 func (d *DB) Close() error {
 	d.mu.Lock()

@@ -70,6 +70,15 @@ func Capped(maxOriginals int64) *Store {
 // Evicted is how many originals made room for others.
 func (s *Store) Evicted() int64 { return s.quota.Evicted() }
 
+// Sizes are the bytes that the contents of originals take, where their number is capped.
+func (s *Store) Sizes() map[string]int64 {
+	n, ok := s.quota.Bytes()
+	if !ok {
+		return nil
+	}
+	return map[string]int64{"originals": n}
+}
+
 // Secret implements [state.Store].
 func (s *Store) Secret(ctx context.Context) ([]byte, error) {
 	if err := s.lock(ctx); err != nil {

@@ -247,6 +247,19 @@ func (q *Quota) Evicted() int64 {
 	return q.evicted
 }
 
+// Bytes is what the originals of all tenants take; false where nothing is capped, as then nobody counts.
+func (q *Quota) Bytes() (n int64, ok bool) {
+	if q == nil {
+		return 0, false
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, t := range q.tenants {
+		n += t.bytes
+	}
+	return n, true
+}
+
 // Prune forgets what has expired at a time in seconds since 1970.
 func (q *Quota) Prune(now uint64) {
 	if q == nil {
