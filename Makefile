@@ -22,7 +22,9 @@ demo: build ## play a coding session through a real Envoy, four ways
 	@ENVOY_BIN="$$(scripts/find-envoy.sh)" bin/tidemark demo
 
 .PHONY: test
-test: envoy ## all tests, the end-to-end ones on a real Envoy
+test: envoy ## all tests, the end-to-end ones on a real Envoy; those with Chromium and Prometheus where they can be had
+	@scripts/find-chromium.sh >/dev/null || echo "no Chromium: the tests of the page skip what needs one"
+	@scripts/find-prometheus.sh >/dev/null || echo "no Prometheus: examples/prometheus skips what needs one"
 	ENVOY_BIN="$$(scripts/find-envoy.sh)" TIDEMARK_REQUIRE_ENVOY=1 $(GO) test ./...
 
 .PHONY: test-short
@@ -40,6 +42,14 @@ e2e: envoy ## end-to-end tests alone
 .PHONY: clients
 clients: envoy ## real clients from npm through a real Envoy; fails where one cannot be installed
 	ENVOY_BIN="$$(scripts/find-envoy.sh)" TIDEMARK_REQUIRE_ENVOY=1 TIDEMARK_REQUIRE_CLIENTS=1 $(GO) test -count=1 -v ./envoy/clients
+
+.PHONY: alerts
+alerts: ## the dashboards' queries and the alert rules on a real Prometheus; fails where there is none
+	TIDEMARK_REQUIRE_PROMETHEUS=1 $(GO) test -count=1 ./examples/grafana ./examples/prometheus
+
+.PHONY: dashboards
+dashboards: ## make the Grafana dashboards anew
+	$(GO) test -count=1 ./examples/grafana -run TestDashboards -update
 
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME: a time, or a number of runs as in 3000x

@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -58,6 +59,16 @@ func TestEnvoyStatic(t *testing.T) {
 	}
 	if n := tidemark.Metric(t, `tidemark_billed_tokens_total`); n == 0 {
 		t.Error("tidemark learned of no token that was billed")
+	}
+	examined(t, env.Admin, tidemark.Admin)
+}
+
+// examined has tidemark doctor look at both: it finds nothing.
+func examined(t *testing.T, envoy, tidemark string) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), envoytest.Program(t), "doctor", "--envoy", "http://"+envoy, "--admin", "http://"+tidemark).CombinedOutput()
+	if err != nil || !strings.HasPrefix(string(out), "Envoy 1.") || !strings.HasSuffix(string(out), ", 0 errors, 0 warnings\n") {
+		t.Errorf("tidemark doctor: %v\n%s", err, out)
 	}
 }
 

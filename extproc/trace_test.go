@@ -31,10 +31,7 @@ func TestTraceOf(t *testing.T) {
 		for _, v := range q.header {
 			h.Headers = append(h.Headers, &corev3.HeaderValue{Key: traceHeader, RawValue: []byte(v)})
 		}
-		ctx := t.Context()
-		for _, v := range q.metadata {
-			ctx = metadata.NewIncomingContext(ctx, metadata.Pairs(traceHeader, v))
-		}
+		ctx := metadata.NewIncomingContext(t.Context(), metadata.MD{traceHeader: q.metadata})
 		if got := traceOf(ctx, &Head{Headers: Headers{h}}); got != q.want {
 			t.Errorf("%s: %q, want %q", name, got, q.want)
 		}

@@ -191,7 +191,7 @@ func (d *duel) turn() step {
 		t.Fatalf("%s refuses what it took before: %s\n%.3000s", d.f, after.refused, out)
 	}
 	d.paid, d.spent = d.paid+before.units, d.spent+after.units
-	if o.Kind == pipeline.KindFork { // a provider goes by values, tidemark by bytes
+	if o.Kind == pipeline.KindFork || o.Kind == pipeline.KindNew { // a provider goes by values, tidemark by bytes
 		d.own += min(max(0, after.units-before.units), 2*float64(max(0, before.usage.Read-after.usage.Read))) // written at up to double the price
 	}
 	shorter := before.usage.Prompt() - after.usage.Prompt()

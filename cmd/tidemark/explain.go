@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -17,14 +18,22 @@ import (
 )
 
 type explainCommand struct {
-	Session string `arg:"" help:"Session file, or folder of captured requests." type:"path"`
-	Turn    int    `required:"" help:"Request to explain, counted from 0, as in turns.jsonl and on the picture." placeholder:"N"`
+	Session []string `arg:"" help:"Session file, or folder of captured requests; with --request files of events." type:"path"`
+	Turn    int      `required:"" xor:"which" help:"Request of the session, counted from 0, as in turns.jsonl and on the picture." placeholder:"N"`
+	Request string   `required:"" xor:"which" help:"Request of a server that wrote events: its x-request-id, or the key of its events." placeholder:"ID"`
 	policyFlags
 	Preset string `help:"Name of a pipeline, as --compare of replay takes it; --pipeline and --route are not used then." placeholder:"NAME"`
 }
 
-// Run plays the session up to the request and prints what was done to each of its results, and why not to the others.
+// Run prints what was done to each result of a request, and why not to the others. Files of events are read; a session is played
+// up to the request.
 func (c *explainCommand) Run() error {
+	if c.Request != "" {
+		return c.fromEvents()
+	}
+	if len(c.Session) != 1 {
+		return &exitError{exitUsage, errors.New("--turn is of a single session")}
+	}
 	var names []string
 	if c.Preset != "" {
 		names = []string{c.Preset}
@@ -33,7 +42,7 @@ func (c *explainCommand) Run() error {
 	if err != nil {
 		return &exitError{exitUsage, err}
 	}
-	rec, err := replay.Open(c.Session)
+	rec, err := replay.Open(c.Session[0])
 	if err != nil {
 		return &exitError{exitUsage, err}
 	}

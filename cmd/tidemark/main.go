@@ -22,7 +22,9 @@ type commands struct {
 	Demo         demoCommand         `cmd:"" help:"Play a coding session through a real Envoy, four ways."`
 	Replay       replayCommand       `cmd:"" help:"Play recorded sessions through the engine and report what it did."`
 	Explain      explainCommand      `cmd:"" help:"Say what was done to each result of one request, and why not to the others."`
+	Top          topCommand          `cmd:"" help:"Show sessions, cache losses and gates of a running server in the terminal."`
 	Health       healthCommand       `cmd:"" help:"Ask a running server whether it is ready; for container probes."`
+	Doctor       doctorCommand       `cmd:"" help:"Look at a running Envoy and a running tidemark, and say what is wrong."`
 	DemoFilter   demoFilterCommand   `cmd:"" hidden:""`
 	DemoProvider demoProviderCommand `cmd:"" hidden:""`
 	DemoClient   demoClientCommand   `cmd:"" hidden:""`

@@ -36,7 +36,7 @@ func (f *policyFlags) provider() replay.Provider {
 }
 
 type replayCommand struct {
-	Sessions []string `arg:"" name:"session" help:"Session files, or folders of captured requests." type:"path"`
+	Sessions []string `arg:"" name:"session" help:"Session files, or folders of captured requests; or files of events that a server wrote." type:"path"`
 	policyFlags
 	Compare  []string `help:"Names of pipelines, presets too; each session is played under each of them, and --pipeline and --route are not used." placeholder:"NAME"`
 	Bodies   string   `help:"Write every body before and after into this folder; with --compare into one folder for each pipeline." placeholder:"DIR" type:"path"`
@@ -46,12 +46,19 @@ type replayCommand struct {
 	Parallel int      `help:"Sessions at a time; 0 is one for each core."`
 }
 
-// Run replays every session. It exits with 2 if one cannot be read; sessions of other wire formats are named and left out.
+// Run replays every session, or says what files of events hold. It exits with 2 if one cannot be read; sessions of other wire
+// formats are named and left out.
 func (c *replayCommand) Run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	act := c.bill
-	if c.Score != "" {
+	events, err := c.events()
+	switch {
+	case err != nil:
+		return &exitError{exitUsage, err}
+	case events:
+		act = c.logged
+	case c.Score != "":
 		act = c.score
 	}
 	if err := act(ctx); err != nil {

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,19 +16,86 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/tidemark-dev/tidemark/internal/bill"
+	"github.com/tidemark-dev/tidemark/internal/event"
+	"github.com/tidemark-dev/tidemark/internal/event/eventtest"
+	"github.com/tidemark-dev/tidemark/internal/eventlog"
 	"github.com/tidemark-dev/tidemark/internal/replay"
 	"github.com/tidemark-dev/tidemark/pipeline"
 )
 
-// TestReplayScripts runs testdata/replay, where scene.json is a recorded session.
+// TestReplayScripts runs testdata/replay, where scene.json is a recorded session and events.jsonl is what a server wrote, also in
+// two files, of which the older is compressed, and with two broken lines.
 func TestReplayScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/replay",
 		Setup: func(e *testscript.Env) error {
+			for name, data := range eventFiles(t) {
+				if err := os.WriteFile(filepath.Join(e.WorkDir, name), data, 0o600); err != nil {
+					return err
+				}
+			}
 			return os.WriteFile(filepath.Join(e.WorkDir, "scene.json"), scene(t), 0o600)
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": cmdExits},
 	})
+}
+
+func eventFiles(t *testing.T) map[string][]byte {
+	t.Helper()
+	all := eventtest.Lines(t, eventtest.Scene()...)
+	n := bytes.LastIndexByte(all[:len(all)/2], '\n') + 1
+	var older bytes.Buffer
+	z := gzip.NewWriter(&older)
+	_, err := z.Write(all[:n])
+	if err := errors.Join(err, z.Close()); err != nil {
+		t.Fatal(err)
+	}
+	first := bytes.IndexByte(all, '\n') + 1
+	return map[string][]byte{
+		"events.jsonl": all, "events.jsonl.1.gz": older.Bytes(), "events.jsonl.2": all[n:],
+		"half.jsonl": slices.Concat(all[:first], []byte("{\"v\":1,\n[]\n"), all[first:]),
+	}
+}
+
+// What a file of events says does not reach the terminal as an order to it either.
+func TestEventsHaveNoControlCharacters(t *testing.T) {
+	const evil = "a\x1b[2J\x07\r\u009b31m\u202eb"
+	h := event.Head{V: event.Version, Key: evil, RequestID: evil, Session: evil, Lineage: evil, Tenant: evil, Route: evil, Model: evil, Mode: evil}
+	with := func(name string) event.Head {
+		named := h
+		named.Event = name
+		return named
+	}
+	gates := []event.Gate{{Filter: evil, Gate: evil}}
+	events := []event.Event{
+		&event.Request{Head: with(event.NameRequest), Kind: evil, Outcome: evil, Gate: evil, Gates: gates, Cache: evil, Sizes: event.Sizes{Basis: evil}, Shadow: &event.Shadow{Outcome: evil}},
+		&event.Decision{Head: with(event.NameDecision), Call: evil, Tool: evil, Path: evil, Zone: evil, Gates: gates, Sum: evil, Held: true},
+		&event.Decision{Head: with(event.NameDecision), Call: "c", Tool: evil, PathHash: evil, Filter: evil, Verb: evil, ID: evil, First: true},
+		&event.Move{Head: with(event.NameMove), Kind: evil, Filter: evil, Sum: evil},
+		&event.Usage{Head: with(event.NameUsage), Modelled: &event.Account{First: event.Priced{Basis: evil}}},
+		&event.Loss{Head: with(event.NameLoss), Cause: evil, Filter: evil, Source: evil},
+		&event.Restore{Head: with(event.NameRestore), Path: evil, Result: evil},
+		&event.Reuse{Head: with(event.NameReuse), Call: evil, Kind: evil, Filter: evil},
+	}
+	path := filepath.Join(t.TempDir(), "events.jsonl")
+	lines := append(eventtest.Lines(t, events...), "{\"v\":1,\"event\":\"\x1b\u202e\"}\n\x1b\u202e\n"...)
+	if err := os.WriteFile(path, lines, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := eventlog.Summarize([]string{path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := eventlog.Explain([]string{path}, evil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	printSummary(&out, s)
+	printLogged(&out, x)
+	if text := out.String(); strings.Count(text, "[2J") < 30 || strings.ContainsAny(text, "\x1b\x07\r\u009b\u202e") {
+		t.Errorf("got %q", text)
+	}
 }
 
 // What a transcript says does not reach the terminal as an order to it.

@@ -2,9 +2,13 @@ package main
 
 import (
 	"context"
+	"time"
 
 	"github.com/tidemark-dev/tidemark/internal/telemetry"
 )
+
+// flushing is how long the collector has to take what is left when the server ends.
+const flushing = 2 * time.Second
 
 // startTelemetry starts what the OTEL_* variables ask for. stop sends what is left.
 func (s *server) startTelemetry(ctx context.Context) (stop func(), err error) {
@@ -15,7 +19,7 @@ func (s *server) startTelemetry(ctx context.Context) (stop func(), err error) {
 		return nil, &exitError{exitUsage, err}
 	}
 	return func() {
-		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushing)
 		defer cancel()
 		s.telemetry.Close(last)
 	}, nil

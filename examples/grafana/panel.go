@@ -64,7 +64,7 @@ type row struct {
 	panels []panel
 }
 
-var datasource = common.DataSourceRef{Type: cog.ToPtr("prometheus"), Uid: cog.ToPtr("${datasource}")}
+var datasource = common.DataSourceRef{Type: new("prometheus"), Uid: new("${datasource}")}
 
 func (p *panel) build() cog.Builder[dashboard.Panel] {
 	switch p.kind {
@@ -132,11 +132,11 @@ func (p *panel) thresholds() cog.Builder[dashboard.ThresholdsConfig] {
 	steps := []dashboard.Threshold{{Color: "text"}}
 	switch p.scale {
 	case net:
-		steps = []dashboard.Threshold{{Color: "red"}, {Value: cog.ToPtr(0.0), Color: "green"}}
+		steps = []dashboard.Threshold{{Color: "red"}, {Value: new(0.0), Color: "green"}}
 	case mustBe0:
-		steps = []dashboard.Threshold{{Color: "green"}, {Value: cog.ToPtr(1e-9), Color: "red"}}
+		steps = []dashboard.Threshold{{Color: "green"}, {Value: new(1e-9), Color: "red"}}
 	case badAbove:
-		steps = []dashboard.Threshold{{Color: "green"}, {Value: cog.ToPtr(1e-9), Color: "orange"}}
+		steps = []dashboard.Threshold{{Color: "green"}, {Value: new(1e-9), Color: "orange"}}
 	case plain:
 	}
 	return dashboard.NewThresholdsConfigBuilder().Mode(dashboard.ThresholdsModeAbsolute).Steps(steps)

@@ -119,6 +119,7 @@ func (s *server) samples() float64 {
 
 // answers: no query fails, and those of the dashboards have data.
 func answers(t *testing.T, s *server, envoy bool) {
+	t.Helper()
 	for _, e := range panels(t) {
 		got, err := s.query(e.expr)
 		switch {
@@ -167,6 +168,7 @@ func answers(t *testing.T, s *server, envoy bool) {
 // headlines compares panels with what play counted. The range begins between two rounds, and Prometheus extends what it saw to
 // the range's ends by at most a scrape or two, so that sums are a little too high; quotients of them are exact.
 func headlines(t *testing.T, s *server) {
+	t.Helper()
 	const n = rounds
 	for title, want := range map[string]map[string]float64{
 		"Net saved (modelled bill without tidemark − observed bill − reuse − own calls)":                 {"": 0.5 * n},
@@ -212,6 +214,7 @@ func headlines(t *testing.T, s *server) {
 
 // causes: of the losses, those of the client are the greatest.
 func causes(t *testing.T, s *server) {
+	t.Helper()
 	for _, e := range panels(t) {
 		if e.where != "Cache losses by cause (observed, USD)" {
 			continue

@@ -83,6 +83,8 @@ type SessionView struct {
 // RequestView is one request with what was decided on each result of its transcript, as far as that was told.
 type RequestView struct {
 	Request
+	Previous   string         `json:"previous,omitempty"` // Key of the request before it in the conversation
+	Next       string         `json:"next,omitempty"`
 	Session    string         `json:"session"` // ID of it
 	Lineage    string         `json:"lineage"`
 	Parent     string         `json:"parent,omitempty"`

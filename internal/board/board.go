@@ -120,14 +120,15 @@ func (b *Board) take(e event.Event) (over []ending) {
 	if r, ok := e.(*event.Request); ok {
 		b.gates.add(gatesOf(r), maxGateKeys)
 	}
+	over = b.finish() // before the event counts: its own conversation may have been idle until now
 	if h.Session != "" {
-		over = b.keep(e)
+		over = b.keep(e, over)
 	}
-	return b.finish(over)
+	return over
 }
 
-// keep enters an event into its session.
-func (b *Board) keep(e event.Event) (over []ending) {
+// keep enters an event into its session. It adds conversations that end to those that have ended already.
+func (b *Board) keep(e event.Event, over []ending) []ending {
 	s := b.session(e.Of())
 	before := s.bytes
 	s.tally.add(e)
@@ -141,7 +142,7 @@ func (b *Board) keep(e event.Event) (over []ending) {
 	}
 	s.copied, s.version = nil, b.version
 	b.bytes += s.bytes - before
-	return b.shrink(s)
+	return b.shrink(s, over)
 }
 
 // session returns the session of an event, which is the most recently active one from now on.
@@ -193,8 +194,8 @@ func (b *Board) lineage(s *session, h *event.Head) *lineage {
 	return l
 }
 
-// finish ends the conversations that are idle by now, and adds them to those that have ended already.
-func (b *Board) finish(over []ending) []ending {
+// finish ends the conversations that are idle by now.
+func (b *Board) finish() (over []ending) {
 	for f := b.lineages.Front(); f != nil; f = b.lineages.Front() {
 		l := f.Value.(*lineage)
 		if b.now.Sub(l.last) < Idle {
@@ -220,7 +221,7 @@ func (b *Board) end(l *lineage, over []ending) []ending {
 }
 
 // shrink drops what is too much once s has grown: of s the conversations that were active longest ago, and other sessions.
-func (b *Board) shrink(s *session) (over []ending) {
+func (b *Board) shrink(s *session, over []ending) []ending {
 	before := s.bytes
 	for len(s.order) > maxLineages || s.bytes > maxOne && len(s.order) > 1 {
 		l := slices.MinFunc(s.order, func(a, c *lineage) int { return a.last.Compare(c.last) })

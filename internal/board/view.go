@@ -81,6 +81,14 @@ func (b *Board) request(k *record) *RequestView {
 		Group: k.group, Held: k.held, Replays: k.replays, Filters: k.filters, Breakpoint: k.points, Gates: k.gates,
 		Duration: k.duration.Seconds(), Results: []Shown{}, Content: b.o.Content != nil,
 	}
+	if i := slices.Index(l.records, k); i >= 0 {
+		if i > 0 {
+			v.Previous = l.records[i-1].Key
+		}
+		if i+1 < len(l.records) {
+			v.Next = l.records[i+1].Key
+		}
+	}
 	all := slices.Clone(l.results) // results are never changed
 	b.mu.Unlock()
 	cut := map[string]bool{}

@@ -21,9 +21,10 @@ const (
 
 // judge looks at what was collected.
 func (c *checker) judge() {
+	elsewhere := c.overridden()
 	for _, f := range c.filters {
 		mode := get(f.node, "processing_mode")
-		c.judgeModes(f.location, mode, c.overridden())
+		c.judgeModes(f.location, mode, elsewhere)
 		c.judgeLife(f)
 		c.judgeFailOpen(f.location, mode, get(f.node, "failure_mode_allow"), get(f.node, "grpc_service"))
 		c.judgeUsage(f.location, f, mode)

@@ -48,7 +48,7 @@ type Head struct {
 	Turn      int       `json:"turn"`                 // user turns of the transcript so far; several requests belong to one
 	N         int       `json:"n"`                    // requests of the lineage before this one, side traffic not counted
 	Route     string    `json:"route,omitempty"`      // as Envoy calls it
-	Format    string    `json:"format,omitempty"`     // wire format: anthropic, openai-chat, openai-responses
+	Format    string    `json:"format,omitempty"`     // wire format: anthropic.messages, openai.chat, openai.responses, bedrock.converse, gemini.generate
 	Model     string    `json:"model,omitempty"`      // as in the price table, _other for one that is not in it
 	Mode      string    `json:"mode,omitempty"`       // active, shadow or off
 	Config    string    `json:"config,omitempty"`     // hash of the route's config

@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"reflect"
 	"strings"
 	"testing"
 	"testing/iotest"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -16,28 +14,6 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/event"
 	"github.com/tidemark-dev/tidemark/internal/event/eventtest"
 )
-
-// drawn makes events of every kind whose fields hold anything.
-func drawn() *rapid.Generator[event.Event] {
-	c := rapid.MakeConfig{Types: map[reflect.Type]*rapid.Generator[any]{
-		reflect.TypeFor[time.Time](): rapid.Map(rapid.Int64Range(0, 4e9), func(s int64) any { return time.Unix(s, s%1e9).UTC() }).AsAny(),
-	}}
-	return rapid.OneOf(
-		as(rapid.MakeCustom[event.Request](c), event.NameRequest), as(rapid.MakeCustom[event.Decision](c), event.NameDecision),
-		as(rapid.MakeCustom[event.Move](c), event.NameMove), as(rapid.MakeCustom[event.Usage](c), event.NameUsage),
-		as(rapid.MakeCustom[event.Loss](c), event.NameLoss), as(rapid.MakeCustom[event.Restore](c), event.NameRestore),
-		as(rapid.MakeCustom[event.Reuse](c), event.NameReuse), as(rapid.MakeCustom[event.Spend](c), event.NameSpend),
-		as(rapid.MakeCustom[event.Config](c), event.NameConfig),
-	)
-}
-
-func as[T any](g *rapid.Generator[T], name string) *rapid.Generator[event.Event] {
-	return rapid.Map(g, func(v T) event.Event {
-		e := any(&v).(event.Event)
-		e.Of().V, e.Of().Event = event.Version, name
-		return e
-	})
-}
 
 func collect(tb testing.TB, text string) (events []event.Event, faults []error) {
 	tb.Helper()
@@ -57,7 +33,7 @@ func collect(tb testing.TB, text string) (events []event.Event, faults []error) 
 // What is written is read, as far as it is written at all.
 func TestReadsWhatIsWritten(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		want := rapid.SliceOfN(drawn(), 0, 5).Draw(rt, "events")
+		want := rapid.SliceOfN(eventtest.Drawn(), 0, 5).Draw(rt, "events")
 		text := string(eventtest.Lines(t, want...))
 		got, faults := collect(t, text)
 		if len(faults) > 0 || string(eventtest.Lines(t, got...)) != text {

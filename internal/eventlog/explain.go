@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/tidemark-dev/tidemark/internal/event"
 )
@@ -26,8 +25,8 @@ type Explanation struct {
 	Unread   *Unread
 }
 
-// Standing is what stands for one tool result of the request's conversation, and since when. Logs say nothing of results that the
-// client has taken away since.
+// Standing is what stands for one tool result of the request's conversation, by what was said of it last. Logs say nothing of
+// results that the client has taken away since.
 type Standing struct {
 	*event.Decision
 
@@ -166,6 +165,3 @@ func (x *explainer) decision(e *event.Decision) {
 		}
 	}
 }
-
-// Since is when that was decided or first looked at.
-func (s *Standing) Since() time.Time { return s.Time }

@@ -33,27 +33,23 @@ type Fault struct {
 	Error string `json:"error"`
 }
 
-// log is an open file of events, compressed by gzip or not.
-type log struct {
-	io.Reader
-	file *os.File
-}
-
-func (l *log) Close() error { return l.file.Close() }
-
-func open(name string) (*log, error) {
+// open opens a file of events, compressed by gzip or not.
+func open(name string) (io.ReadCloser, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, fmt.Errorf("read events: %w", err)
 	}
 	b := bufio.NewReader(f)
-	l := &log{b, f}
+	plain := struct {
+		io.Reader
+		io.Closer
+	}{b, f}
 	if magic, _ := b.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
-		if l.Reader, err = gzip.NewReader(b); err != nil {
+		if plain.Reader, err = gzip.NewReader(b); err != nil {
 			return nil, errors.Join(fmt.Errorf("read events: %s: %w", name, err), f.Close())
 		}
 	}
-	return l, nil
+	return plain, nil
 }
 
 // Is reports whether a file is one of events. What cannot be read is none.

@@ -175,6 +175,9 @@ func Result(o *pipeline.Outcome, r *pipeline.Request) *structpb.Struct {
 		"duration_us":     structpb.NewNumberValue(float64(o.Duration.Microseconds())),
 		"config":          text(r.Config.Hash),
 	}
+	if n := o.Sizes.Expected; n > 0 {
+		f["expected_cached_tokens"] = structpb.NewNumberValue(float64(n))
+	}
 	if o.Replays > 0 || tokens > 0 {
 		f["compacted"] = structpb.NewBoolValue(true)
 	}

@@ -52,8 +52,10 @@ func TestBothWaysShowTheSame(t *testing.T) {
 
 	got := latestOf(c.Metrics(t, 8, any1), "outcome")
 	want := map[string]map[any]float64{"tidemark_requests_total": {"moved": 3, "error": 1}, "tidemark_seconds": {nil: 1.5}}
-	for name, n := range map[string]float64{"usage.input_tokens": 4312, "usage.output_tokens": 50, "usage.cache_read.input_tokens": 4000,
-		"usage.cache_write.input_tokens": 300, "operation.input_tokens": 4312, "operation.output_tokens": 50} {
+	for name, n := range map[string]float64{
+		"usage.input_tokens": 4312, "usage.output_tokens": 50, "usage.cache_read.input_tokens": 4000,
+		"usage.cache_write.input_tokens": 300, "operation.input_tokens": 4312, "operation.output_tokens": 50,
+	} {
 		want["gen_ai.client.inference."+name] = map[any]float64{nil: n}
 	}
 	if d := cmp.Diff(want, got); d != "" {

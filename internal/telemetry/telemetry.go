@@ -114,7 +114,7 @@ func (t *Telemetry) trace(ctx context.Context) error {
 	t.report.listen()
 	exporter, err := autoexport.NewSpanExporter(ctx)
 	if err != nil {
-		return fmt.Errorf("traces: %w", err)
+		return fmt.Errorf("traces, by OTEL_TRACES_EXPORTER and OTEL_EXPORTER_OTLP_PROTOCOL: %w", err)
 	}
 	p := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(t.resource(ctx)))
 	t.closers = append(t.closers, p.Shutdown)
@@ -130,7 +130,7 @@ func (t *Telemetry) meter(ctx context.Context) error {
 		t.report.listen()
 		r, err := exported(ctx, t.o.Registry)
 		if err != nil {
-			return fmt.Errorf("metrics: %w", err)
+			return fmt.Errorf("metrics, by OTEL_METRICS_EXPORTER and OTEL_EXPORTER_OTLP_PROTOCOL: %w", err)
 		}
 		readers = append(readers, metric.WithReader(r))
 	}

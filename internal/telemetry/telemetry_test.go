@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"strings"
 	"sync"
@@ -251,14 +252,10 @@ func TestSpan(t *testing.T) {
 			}
 			want := map[string]any{}
 			for _, m := range []map[string]any{own, names} {
-				for k, v := range m {
-					want[k] = v
-				}
+				maps.Copy(want, m)
 			}
 			if semconv != Off {
-				for k, v := range both {
-					want[k] = v
-				}
+				maps.Copy(want, both)
 			}
 			if d := cmp.Diff(want, attributes); d != "" {
 				t.Error(d)

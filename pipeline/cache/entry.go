@@ -147,12 +147,19 @@ func Assume(entries []Entry, msg int32, ttl time.Duration, now time.Time) []Entr
 	return Fold(renew(entries, Entry{Assumed: true, Msg: msg, TTL: ttl, Start: now}, now), now)
 }
 
-// Clip returns the entries as a fork sees them that shares only the first n messages: spans are clipped, never dropped.
-func Clip(entries []Entry, n int32) []Entry {
+// Clip returns the entries as a fork sees them that shares only the first n messages, and perhaps the beginning of the one behind
+// them: spans are clipped to that, never dropped. Where the provider finds nothing but whole entries, exact ones that end behind
+// it are the parent's alone: kept here they would take the places of the fork's own, which are not as deep. Of them a span is left.
+func Clip(entries []Entry, n int32, whole bool) []Entry {
 	var out []Entry
 	for _, e := range entries {
-		if e.Assumed {
-			e.Msg = min(e.Msg, n-1)
+		switch {
+		case e.Assumed:
+			e.Msg = min(e.Msg, n)
+		case whole && e.Msg > n:
+			e.Msg = n
+			out = fold(out, e)
+			continue
 		}
 		out = add(out, e)
 	}

@@ -33,7 +33,7 @@ func (p *player) answer(grown int, lapsed, edited bool, first int) {
 		First: priced(first, cold, rate, basis), Again: priced(again, cold, rate, basis), Provider: float64(billed.Read) * (input - read),
 	}
 	account.Removal = account.First.USD + account.Again.USD
-	if p.Lift && p.turn > 0 && p.n%9 == 0 {
+	if p.Lift && p.turn > 1 && p.n%9 == 0 {
 		saved = float64(p.cached) * (write5m - read)
 	}
 	if p.Lift {
@@ -108,11 +108,11 @@ func (p *player) requested(prompt, grown, first, again int, cold bool) {
 
 // needed has the model read again what was left out, if the session is a bad one.
 func (p *player) needed(a *event.Account) {
-	if !p.Bad || p.left == 0 || p.r.Float64() > 0.25 {
+	if !p.Bad || p.left == 0 || p.r.Float64() > 0.7 {
 		return
 	}
 	tokens := 800 + p.r.IntN(2000)
-	a.Reuse = float64(p.whole)*read + float64(tokens)*write5m + 0.004
+	a.Reuse = 3*float64(p.whole)*read + float64(tokens)*write5m + 0.004
 	p.add(&event.Reuse{Head: p.head(event.NameReuse, p.n), Call: fmt.Sprintf("toolu_again%d", p.n), Filter: "tiered", Kind: "reread", Tokens: tokens, Later: 9})
 }
 
@@ -138,7 +138,7 @@ func (p *player) lose(lapsed, edited, forgot bool) {
 // Day returns events of n sessions that end about at now: mostly good ones, some that cost money, one that is hostile.
 func Day(n int, now time.Time) []event.Event {
 	models := []string{"claude-sonnet-4-5", "claude-opus-4-5", "claude-haiku-4-5"}
-	var all []event.Event
+	all := make([]event.Event, 0, 300*n)
 	for i := range n {
 		s := Spec{
 			Name: fmt.Sprintf("%08x%08x", uint32(i+1)*2654435761, uint32(i+7)*40503), Route: []string{"coding", "support", "batch"}[i%7%3], Model: models[i%5%3],
@@ -146,7 +146,7 @@ func Day(n int, now time.Time) []event.Event {
 			Lift: i%4 == 3, Bad: i%9 == 4, Hostile: i == 2, Edits: i%6 == 1,
 		}
 		if i%11 == 6 {
-			s.Mode = "shadow"
+			s.Mode, s.Lift, s.Bad = "shadow", false, false
 		}
 		all = append(all, Play(s)...)
 	}

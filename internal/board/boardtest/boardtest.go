@@ -63,15 +63,19 @@ var tools = []struct {
 	name, what string
 	tokens     int
 }{
-	{"Read", "internal/%s/%s.go (1-%d)", 2600}, {"Read", "cmd/%s/%s.go", 1900}, {"Bash", "go test ./%s/%s -run Test%d", 1200},
-	{"Grep", "func %s%s in %d files", 900}, {"Edit", "internal/%s/%s.go", 120}, {"Glob", "%s/**/%s*_test.go", 260},
+	{"Read", "internal/%s/%s.go (1-%d)", 2600},
+	{"Read", "cmd/%s/%s.go", 1900},
+	{"Bash", "go test ./%s/%s -run Test%d", 1200},
+	{"Grep", "func %s%s in %d files", 900},
+	{"Edit", "internal/%s/%s.go", 120},
+	{"Glob", "%s/**/%s*_test.go", 260},
 }
 
 var words = []string{"cache", "planner", "ledger", "splice", "session", "router", "breakpoint", "store", "queue", "token", "digest", "replay"}
 
 // Play returns the events of a session in order.
 func Play(s Spec) []event.Event {
-	p := &player{Spec: s, r: rand.New(rand.NewPCG(s.Seed, 1)), now: s.Start, whole: 18200, messages: 1}
+	p := &player{Spec: s, r: rand.New(rand.NewPCG(s.Seed, 1)), now: s.Start, whole: 18200, messages: 1, turn: 1}
 	for p.n = 0; p.n < s.Requests; p.n++ {
 		p.request()
 	}

@@ -31,7 +31,7 @@ type scene struct {
 func (s *scene) head(name, session, lineage string, n int) event.Head {
 	return event.Head{
 		V: event.Version, Time: s.at, Event: name, Key: fmt.Sprintf("%s-%s-%d", session[:4], lineage[:4], n), RequestID: fmt.Sprintf("req-%s-%s-%d", session[:4], lineage[:4], n),
-		Tenant: "7e4a47", Session: session, Lineage: lineage, Turn: 1 + n/3, N: n, Route: "anthropic", Format: "anthropic",
+		Tenant: "7e4a47", Session: session, Lineage: lineage, Turn: 1 + n/3, N: n, Route: "anthropic", Format: "anthropic.messages",
 		Model: "claude-opus-4-5", Mode: "active", Config: "c0ffee",
 	}
 }

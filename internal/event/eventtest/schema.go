@@ -1,5 +1,5 @@
-// Package eventtest helps tests that make or read events: [Check] holds events against the published JSON Schema, and [Scene] is
-// a morning's work as events.
+// Package eventtest helps tests that make or read events: [Check] holds events against the published JSON Schema, [Scene] is a
+// morning's work as events, and [Drawn] draws events with anything in them.
 package eventtest
 
 import (

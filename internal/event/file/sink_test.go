@@ -252,6 +252,29 @@ func TestRotates(t *testing.T) {
 	})
 }
 
+// An event that is larger than a file may be has a file of its own.
+func TestLargeEvent(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "events")
+	var c tally
+	o := options(path, &c, io.Discard)
+	o.MaxBytes = 64 << 10
+	s := file.New(o)
+	for i := range 3 {
+		s.Take(&event.Reuse{Head: event.Head{V: 1, Event: event.NameReuse, Turn: i}, Call: strings.Repeat("x", 100<<10)})
+	}
+	closed(t, s)
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil || len(files) != 3 || files[2] != path+"-20260302T090000.001Z" {
+		t.Fatalf("%v, %v", files, err)
+	}
+	for i, name := range []string{files[1], files[2], path} {
+		if got := numbers(t, name); !slices.Equal(got, []int{i}) {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 // A directory, or the file, that somebody takes away is made again.
 func TestTakenAway(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "events")

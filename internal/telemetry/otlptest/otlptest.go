@@ -51,7 +51,7 @@ func (s Span) Parent() string { return hex.EncodeToString(s.GetParentSpanId()) }
 func (s Span) Trace() string { return hex.EncodeToString(s.GetTraceId()) }
 
 // Attributes are the span's, by name.
-func (s Span) Attributes() map[string]any { return Map(s.Span.GetAttributes()) }
+func (s Span) Attributes() map[string]any { return Map(s.GetAttributes()) }
 
 // Metric is a metric as it was exported at one time.
 type Metric struct {
@@ -69,7 +69,7 @@ type Log struct {
 }
 
 // Attributes are the record's, by name.
-func (l Log) Attributes() map[string]any { return Map(l.LogRecord.GetAttributes()) }
+func (l Log) Attributes() map[string]any { return Map(l.GetAttributes()) }
 
 // Start starts a collector.
 func Start(tb testing.TB) *Collector {
