@@ -209,10 +209,10 @@ func TestServesWithoutEvents(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(text.String(), `tidemark_events_total{result="failed"} 1`) {
+		if strings.Contains(text.String(), `tidemark_events_total{result="failed"} 2`) { // the config's and the request's
 			return
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	t.Error("the lost event is not counted")
+	t.Error("the lost events are not counted")
 }

@@ -22,6 +22,7 @@ type observer struct {
 	log       *slog.Logger
 	takers    []taker
 	telemetry *telemetry.Telemetry
+	now       func() time.Time // the clock of requests
 }
 
 // Answered implements [extproc.Observer].
@@ -54,13 +55,13 @@ func (o observer) tell(events []event.Event) {
 
 // observer is who is told what happens.
 func (s *server) observer() observer {
-	return observer{Metrics: s.metrics, log: s.log, takers: s.takers, telemetry: s.telemetry}
+	return observer{Metrics: s.metrics, log: s.log, takers: s.takers, telemetry: s.telemetry, now: s.now}
 }
 
 // Summarized counts what a summary came to, and tells what was spent on it.
 func (o observer) Summarized(r summarize.Report) {
 	o.Metrics.Summarized(r)
-	if e := observe.SpendEvent(&r, time.Now()); e != nil {
+	if e := observe.SpendEvent(&r, o.now()); e != nil {
 		o.tell([]event.Event{e})
 	}
 }
@@ -68,5 +69,5 @@ func (o observer) Summarized(r summarize.Report) {
 // configLoaded counts an attempt to load the server's config while it runs.
 func (o observer) configLoaded(hash string, err error) {
 	o.ConfigLoaded(hash, err, time.Now())
-	o.tell([]event.Event{observe.ConfigEvent(hash, err, time.Now())})
+	o.tell([]event.Event{observe.ConfigEvent(hash, err, o.now())})
 }

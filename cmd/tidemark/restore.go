@@ -3,7 +3,6 @@ package main
 import (
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/tidemark-dev/tidemark/internal/event"
 	"github.com/tidemark-dev/tidemark/internal/identity"
@@ -43,6 +42,6 @@ func (s *server) restores() *restore.Server {
 func (o observer) Restored(e restore.Event) {
 	o.Metrics.Restored(string(e.Path), string(e.Result), e.Filter, e.Tokens)
 	if len(o.takers) > 0 {
-		o.tell([]event.Event{observe.RestoreEvent(string(e.Path), string(e.Result), e.Filter, e.Tokens, time.Now())})
+		o.tell([]event.Event{observe.RestoreEvent(string(e.Path), string(e.Result), e.Filter, e.Tokens, o.now())})
 	}
 }

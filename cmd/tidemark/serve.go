@@ -15,6 +15,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/extproc"
 	"github.com/tidemark-dev/tidemark/internal/board"
+	"github.com/tidemark-dev/tidemark/internal/event"
 	"github.com/tidemark-dev/tidemark/internal/observe"
 	"github.com/tidemark-dev/tidemark/internal/routeconfig"
 	"github.com/tidemark-dev/tidemark/internal/serverconfig"
@@ -90,6 +91,7 @@ func (s *server) run(ctx context.Context) (err error) {
 	s.takers = append(s.takers, s.board)
 	s.admission.explain = pipeline.ExplainNew
 	defer s.recordEvents()()
+	s.observer().tell([]event.Event{observe.ConfigEvent(s.config.Hash, nil, s.now())}) // metrics counted it when it was loaded
 	summaries := summarize.New(summarize.Options{
 		Credential: s.credential(), Prices: s.config.PriceTable, Now: s.now, Report: s.observer().Summarized, Log: s.log,
 	})

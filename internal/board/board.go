@@ -51,6 +51,7 @@ type Board struct {
 	since    time.Time // of the first event
 	sessions map[string]*session
 	recent   *list.List // of *session, the least recently active first
+	detailed *list.List // of *session of which requests and results are kept, in the same order
 	lineages *list.List // of *lineage that may finish, the least recently active first
 	records  map[string]*record
 	byID     map[string]*Result
@@ -74,7 +75,7 @@ func New(o Options) *Board {
 	var nonce [8]byte
 	_, _ = rand.Read(nonce[:]) // it never fails
 	return &Board{
-		o: o, nonce: hex.EncodeToString(nonce[:]), sessions: map[string]*session{}, recent: list.New(), lineages: list.New(),
+		o: o, nonce: hex.EncodeToString(nonce[:]), sessions: map[string]*session{}, recent: list.New(), detailed: list.New(), lineages: list.New(),
 		records: map[string]*record{}, byID: map[string]*Result{}, gates: gates{},
 	}
 }
@@ -99,7 +100,7 @@ func (b *Board) Take(e event.Event) {
 func (b *Board) take(e event.Event) (over []ending) {
 	h := e.Of()
 	b.version++
-	if b.since.IsZero() {
+	if b.since.IsZero() && h.Event != event.NameConfig { // that of the start is no traffic
 		b.since = h.Time
 	}
 	if h.Time.After(b.now) {
@@ -157,6 +158,10 @@ func (b *Board) session(h *event.Head) *session {
 		b.sessions[id] = s
 	}
 	b.recent.MoveToBack(s.active)
+	if s.details == nil {
+		s.details = b.detailed.PushBack(s)
+	}
+	b.detailed.MoveToBack(s.details)
 	if h.Time.After(s.last) {
 		s.last = h.Time
 	}
@@ -220,7 +225,8 @@ func (b *Board) end(l *lineage, over []ending) []ending {
 	return append(over, ending{l.route, net / baseline})
 }
 
-// shrink drops what is too much once s has grown: of s the conversations that were active longest ago, and other sessions.
+// shrink drops what is too much once s has grown: of s the conversations that were active longest ago; of other sessions requests and
+// results, so that many more can be listed than be looked into; and then sessions.
 func (b *Board) shrink(s *session, over []ending) []ending {
 	before := s.bytes
 	for len(s.order) > maxLineages || s.bytes > maxOne && len(s.order) > 1 {
@@ -233,41 +239,76 @@ func (b *Board) shrink(s *session, over []ending) []ending {
 		b.dropResult(s.order[0])
 	}
 	b.bytes += s.bytes - before
-	for len(b.sessions) > maxSessions || b.bytes > maxBytes {
-		old := b.recent.Front().Value.(*session)
-		b.recent.Remove(old.active)
-		delete(b.sessions, old.id)
-		b.bytes -= old.bytes
-		for _, l := range old.order {
-			over = b.drop(l, over)
-		}
-		b.gone++
+	for b.bytes > maxBytes && b.detailed.Len() > 1 {
+		b.strip(b.detailed.Front().Value.(*session))
 	}
+	for len(b.sessions) > maxSessions || b.bytes > maxBytes {
+		over = b.forget(b.recent.Front().Value.(*session), over)
+	}
+	return over
+}
+
+// strip drops what is kept of a session's requests and results, and keeps what they came to.
+func (b *Board) strip(s *session) {
+	before := s.bytes
+	for _, l := range s.order {
+		b.empty(l)
+	}
+	b.detailed.Remove(s.details)
+	s.details, s.version = nil, b.version
+	b.bytes += s.bytes - before
+}
+
+// forget drops a session.
+func (b *Board) forget(s *session, over []ending) []ending {
+	if s.details != nil {
+		b.strip(s)
+	}
+	for _, l := range s.order {
+		over = b.end(l, over)
+	}
+	b.recent.Remove(s.active)
+	delete(b.sessions, s.id)
+	b.bytes -= s.bytes
+	b.gone++
 	return over
 }
 
 // drop forgets a conversation.
 func (b *Board) drop(l *lineage, over []ending) []ending {
-	for len(l.records) > 0 {
-		b.dropRecord(l)
-	}
-	for len(l.results) > 0 {
-		b.dropResult(l)
-	}
+	b.empty(l)
 	l.of.bytes -= lineageBytes
 	return b.end(l, over)
 }
 
+// empty drops what is kept of a conversation's requests and results.
+func (b *Board) empty(l *lineage) {
+	for _, r := range l.records {
+		b.forgetRecord(r)
+	}
+	for _, r := range l.results {
+		b.forgetResult(l, r)
+	}
+	l.records, l.results = nil, nil
+}
+
+// dropRecord and dropResult drop the oldest one.
 func (b *Board) dropRecord(l *lineage) {
-	r := l.records[0]
+	b.forgetRecord(l.records[0])
 	l.records = slices.Delete(l.records, 0, 1)
-	l.of.bytes -= r.bytes
-	delete(b.records, r.Key)
 }
 
 func (b *Board) dropResult(l *lineage) {
-	r := l.results[0]
+	b.forgetResult(l, l.results[0])
 	l.results = slices.Delete(l.results, 0, 1)
+}
+
+func (b *Board) forgetRecord(r *record) {
+	r.of.of.bytes -= r.bytes
+	delete(b.records, r.Key)
+}
+
+func (b *Board) forgetResult(l *lineage, r *Result) {
 	l.of.bytes -= r.at
 	if b.byID[r.ID] == r {
 		delete(b.byID, r.ID)

@@ -131,8 +131,11 @@ func TestBounds(t *testing.T) {
 	if n := b.Bytes(); n > 64<<20 || n < 32<<20 {
 		t.Errorf("%d bytes kept", n)
 	}
-	if page.List[0].Session != fmt.Sprint("s", all+39) || len(page.List) > 60 {
+	if page.List[0].Session != fmt.Sprint("s", all+39) || len(page.List) != 2000 {
 		t.Errorf("%d sessions, the first %s", len(page.List), page.List[0].Session)
+	}
+	if view := decode[board.SessionView](t, s.get(t, "/v1/board/sessions/t-s2299")); len(view.Rows) != 0 || view.Session.Requests != 701 {
+		t.Errorf("of an old session %d rows are kept and %d requests counted", len(view.Rows), view.Session.Requests)
 	}
 }
 

@@ -4,7 +4,8 @@
 // The one rule: what it costs is bounded and paid by nobody's request. [Board.Take] does a constant amount of work under one lock
 // and never waits for a reader; readers copy small summaries under that lock and write JSON after it. What is kept is bounded by
 // sessions, by conversations of a session, by requests and results of a conversation, and by bytes in all; the least recently
-// active go first. Totals count since the start and include what has gone. Nothing is written to disk: a restart begins anew.
+// active go first, and of them requests and results before sums. Totals count since the start and include what has gone. Nothing
+// is written to disk: a restart begins anew.
 //
 // Figures keep their origin: what the provider said stands in objects named observed, what would have been without tidemark in
 // modelled, what bytes suggest in estimated, what mode active would have done in shadow. A ratio is called by what it divides:

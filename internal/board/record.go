@@ -158,9 +158,9 @@ type session struct {
 	tally                      tally
 	gates                      gates
 	lineages                   map[string]*lineage
-	order                      []*lineage // by their first request
-	copied                     *copied    // nil: it changed since
-	active                     *list.Element
+	order                      []*lineage    // by their first request
+	copied                     *copied       // nil: it changed since
+	active, details            *list.Element // in the board's lists; details is nil where only sums are kept
 	bytes                      int
 }
 

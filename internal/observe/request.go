@@ -2,6 +2,7 @@ package observe
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -209,7 +210,7 @@ func lineage(o *pipeline.Outcome) string {
 }
 
 // hexID is how the id of a branch is told.
-func hexID(branch uint64) string { return strconv.FormatUint(branch, 16) }
+func hexID(branch uint64) string { return fmt.Sprintf("%016x", branch) }
 
 // LogRequest writes one line per request at level debug.
 func LogRequest(ctx context.Context, log *slog.Logger, r *pipeline.Request, o *pipeline.Outcome) {

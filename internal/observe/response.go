@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 	"log/slog"
+	"math"
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -137,15 +138,16 @@ func lossSource(l *pipeline.Loss) string {
 func Account(v *pipeline.Observation) *structpb.Struct {
 	f := map[string]*structpb.Value{}
 	number := func(name string, n float64) { f[name] = structpb.NewNumberValue(n) }
+	usd := func(name string, n float64) { number(name, math.Round(n*1e9)/1e9) } // nobody bills less, and 0.1 + 0.2 needs no 17 digits
 	if v.Usage != nil {
 		u := v.Usage.Billed()
 		number("input_tokens", float64(u.Input))
 		number("cache_read_tokens", float64(u.Read))
 		number("cache_write_tokens", float64(u.Write5m+u.Write1h))
 		number("output_tokens", float64(u.Output))
-		number("cost_usd", v.Cost)
-		number("baseline_usd", v.Baseline)
-		number("net_usd", v.Net())
+		usd("cost_usd", v.Cost)
+		usd("baseline_usd", v.Baseline)
+		usd("net_usd", v.Net())
 		if v.Expected > 0 {
 			number("expected_cached_tokens", float64(v.Expected))
 		}

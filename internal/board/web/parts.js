@@ -27,7 +27,7 @@ export function tiles(f, own) {
     tile('Lost from cache', 'observed', usd(lost), lostN ? `${plural(lostN, 'loss', 'losses')}, above the price of reading` : 'no losses', lostN ? 'warn' : ''),
     tile('Left out', 'estimated', compact(e.removed), e.reuses ? `tokens at first removal; ${compact(e.reused)} needed again` : 'tokens, counted once each'),
     f.shadow.requests > 0 && tile('Would leave out', 'shadow', compact(f.shadow.removed), `tokens, in ${plural(f.shadow.requests, 'request')} of mode shadow`),
-    f.undeclared_prefix_changes > 0 && tile('Undeclared changes', 'observed', count(f.undeclared_prefix_changes), 'prefix changes without a move: a fault, please report it', 'bad'));
+    f.undeclared_prefix_changes > 0 && tile('Undeclared changes', '', count(f.undeclared_prefix_changes), 'prefix changes without a move: a fault, please report it', 'bad'));
 }
 
 /** Net with its sign, its word and its share. */

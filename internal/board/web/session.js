@@ -17,7 +17,7 @@ export function render(data, { id, query }) {
     h('h1', { tabindex: -1 }, 'Session ', h('code', null, brief(one.session)), ' ', h('small', null, [one.route, one.model, one.mode].filter(Boolean).join(' · '))),
     tiles(one),
     data.lineages.length > 1 && lineages(data, id),
-    rows.length === 0 ? h('p', { class: 'empty' }, 'No request of this conversation is kept any more.') : [
+    rows.length === 0 ? h('p', { class: 'empty' }, 'What is kept of single requests has gone to make room for sessions that were active later. The sums stay.') : [
       chart(rows, query.get('at')),
       h('div', { class: 'two' }, moments(rows), gateTable(data.gates.slice(0, 12), 'Why results stayed as they were')),
       asTable(rows)]);
