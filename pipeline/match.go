@@ -132,12 +132,12 @@ func (p *pass) live(e *cache.Entry) bool {
 }
 
 // reach is the number of cells of an outbound that an entry proves, or makes expect, to be cached. Assumed spans are clipped
-// to the first limit messages and the one behind them, which may begin like one that was sent.
+// to the first limit messages.
 func (p *pass) reach(o *outbound, e *cache.Entry, limit int32) int32 {
 	switch {
 	case !p.live(e):
 	case e.Assumed || p.ix.Format.Automatic(): // a provider that caches by itself finds any beginning again, not whole prompts alone
-		return o.through(min(e.Msg, limit))
+		return o.through(min(e.Msg, limit-1))
 	case o.holds(e):
 		return e.Cells
 	}

@@ -303,6 +303,9 @@ func (w *world) send(ev *simagent.Event) {
 	if before.Status != http.StatusOK {
 		w.refused++
 		w.reasons = append(w.reasons, before.Err.Error())
+		if o != nil && o.Move != nil { // declared all the same
+			w.follow(ev, o, out)
+		}
 		return
 	}
 	if peek > after.Usage.Read && o.Move.Kind == pipeline.Cold {

@@ -26,7 +26,7 @@ const (
 
 // Overview is all that was seen since the start.
 type Overview struct {
-	Since   time.Time `json:"since"` // the first event; zero: there was none
+	Since   time.Time `json:"since"` // the first event that is no load of the config; zero: there was none
 	Now     time.Time `json:"now"`   // the last one
 	Kept    int       `json:"sessions"`
 	Dropped int       `json:"dropped_sessions"` // no longer listed, but in the totals

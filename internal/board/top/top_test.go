@@ -67,7 +67,8 @@ func TestText(t *testing.T) {
 	if first, second := strings.Index(said, "cost more"), strings.LastIndex(said, "saved"); first > second {
 		t.Error("the worst sessions are not the first")
 	}
-	if said := top.Text(page(t, nil), top.Size{Width: 80}, false); !strings.HasPrefix(said, "No request yet.") {
+	loaded := &event.Config{Head: event.Head{Time: noon, Event: event.NameConfig}, Result: "ok"}
+	if said := top.Text(page(t, []event.Event{loaded}), top.Size{Width: 80}, false); !strings.HasPrefix(said, "No request yet.") {
 		t.Errorf("of nothing it says %q", said)
 	}
 }
