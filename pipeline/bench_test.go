@@ -119,7 +119,9 @@ func BenchmarkEverything(b *testing.B) {
 	at := epoch.Add(3*time.Hour + time.Second)
 	for b.Loop() {
 		at = at.Add(time.Millisecond)
-		o := e.Request(ctx, ask(body, c, at))
+		r := ask(body, c, at)
+		r.Explain = pipeline.ExplainNew // as servers ask, for the page and for events
+		o := e.Request(ctx, r)
 		if o.Body == nil || len(o.New) > 0 {
 			b.Fatalf("level %v gate %v new %d", o.Level, o.Gate, len(o.New))
 		}
