@@ -87,6 +87,13 @@ docs: ## regenerate what is generated from the code
 	$(GO) test -count=1 ./filters -run TestGatesPage -write
 	$(GO) test -count=1 ./internal/serverconfig -run TestGenerated -update
 	$(GO) test -count=1 ./pipeline/cache -run TestPricesPage -update
+	$(GO) test -count=1 ./internal/observe -run TestMetricsPage -update
+	$(GO) test -count=1 ./internal/event -run TestSchema -update
+	$(GO) test -count=1 ./internal/board -run TestGatesOfThePage -update
+
+.PHONY: pictures
+pictures: ## take the README's pictures of the page anew, in a real Chromium
+	TIDEMARK_REQUIRE_CHROMIUM=1 $(GO) test -count=1 ./internal/board -run TestPageLooks -update
 
 .PHONY: image
 image: ## build the container image

@@ -79,7 +79,7 @@ func TestAccount(t *testing.T) {
 	for i := range 8 {
 		b.next(k.exchange(fmt.Sprint("r", i), "Read", readOf(fmt.Sprint("/w/", i)), fileOf(i)))
 	}
-	if b.bases != nil && len(b.bases) != 0 {
+	if len(b.bases) != 0 {
 		t.Errorf("something was left out before anything was stale: %v", b.bases)
 	}
 	b.next(k.edit("e1", "/w/1"))
