@@ -3,6 +3,7 @@ package pipeline
 import (
 	"github.com/tidemark-dev/tidemark/pipeline/breakpoint"
 	"github.com/tidemark-dev/tidemark/pipeline/cache"
+	"github.com/tidemark-dev/tidemark/pipeline/transcript"
 	"github.com/tidemark-dev/tidemark/state"
 )
 
@@ -90,9 +91,36 @@ func (p *pass) leftOut() (in int32, out leftOut) {
 		less := p.spanWeight()
 		in += less
 		at := p.out.through(s.Head) + 1
-		out.add(p.newCut != nil, p.beyond(at, p.scale.at[at]), less)
+		before := less
+		if p.newCut != nil {
+			before = p.goneBefore()
+		}
+		beyond := p.beyond(at, p.scale.at[at])
+		out.add(false, beyond, before)
+		out.add(true, beyond, less-before)
 	}
 	return in, out
+}
+
+// goneBefore is the weight that a cut of this request leaves out and that was left out before: by the cut which it extends, and
+// by decisions on results that it drops now.
+func (p *pass) goneBefore() (w int32) {
+	extends := false
+	for i := range p.ix.Blocks {
+		if b := &p.ix.Blocks[i]; p.out.span.Dropped[b.Msg] && !p.newGone[b.Msg] {
+			w, extends = w+int32(weight(p.ix, b)), true
+		}
+	}
+	if was := p.m.cut(); extends && was != nil {
+		w -= int32(len(transcript.AppendQuoted(nil, was.Stub)) + stubFrame)
+	}
+	for i := range p.b.InForce {
+		d := &p.b.InForce[i]
+		if r, ok := p.layout.find(d.Ref, p.m.shared); ok && p.newGone[p.ix.Results[r].Msg] {
+			w += int32(p.ix.Results[r].Content.Len() - len(d.Content))
+		}
+	}
+	return w
 }
 
 func (l *leftOut) add(first bool, beyond int, weight int32) {
@@ -136,7 +164,8 @@ func (t *sent) baseline(u *Usage) *Usage {
 	switch {
 	case t.was.tokens > 0: // the move is tidemark's own: the client's world reads on
 		b.Read = min(max(t.was.tokens-weigh(t.out.first[0]), 0), u.Prompt()-b.Input)
-	case w.plain.cell == w.certain.cell || w.plain.cell == w.known.cell:
+	case !t.lifted || w.plain.cell == w.certain.cell || w.plain.cell == w.known.cell || u.Read > w.known.tokens+clearly:
+		// Nothing that tidemark asked for lives longer here, or somebody else has sent what was read.
 		b.Read = min(u.Read, u.Prompt())
 	}
 	written := max(0, u.Prompt()-b.Input-b.Read)
@@ -164,7 +193,7 @@ func (t *sent) account(u, b *Usage, saved float64) Account {
 		switch {
 		case t.plain == 0:
 			p.Input = inside + behind
-		case t.automatic: // what it caches by itself is written at the price of input
+		case t.automatic && write <= rates.Input: // what it caches by itself is input like any other
 			p.Read, p.Input = inside, behind
 		default:
 			p.Read, p.Written = inside, behind
@@ -186,27 +215,28 @@ func (t *sent) account(u, b *Usage, saved float64) Account {
 // answerTokens is what the model says to ask for a result once more, about.
 const answerTokens = 150
 
-// reuse is what it cost that something was needed again which had been left out: for every answer of the model that asked for
+// reuse is what it cost that something was needed again which had been left out: for every turn of the model that asked for
 // it a call that reads the whole prompt, and the results, which are written once more. In the client's own world nothing of that
 // would have been.
 func (t *sent) reuse(b *Usage) (usd float64) {
 	if len(t.again) == 0 {
 		return 0
 	}
-	rates, messages := t.price.Rates(b.Prompt()), map[int32]bool{}
+	rates, turns := t.price.Rates(b.Prompt()), map[int32]bool{}
 	write := rates.Write5m
 	switch {
 	case t.plain > cache.Short:
 		write = rates.Write1h
-	case t.plain == 0 || t.automatic:
+	case t.plain == 0:
 		write = rates.Input
 	}
 	for _, a := range t.again {
-		messages[a.msg] = true
-		usd += float64(a.Tokens) * write / 1e6
+		if turns[a.turn] = true; !a.inline { // given back within the request they are a part of its cost, and not of its baseline
+			usd += float64(a.Tokens) * write / 1e6
+		}
 	}
 	each := float64(b.Prompt())*rates.Read + answerTokens*rates.Output
-	return usd + float64(len(messages))*each/1e6
+	return usd + float64(len(turns))*each/1e6
 }
 
 // tokenSizes are tokens of the outbound, by what the provider is believed to hold.

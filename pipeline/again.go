@@ -2,9 +2,11 @@ package pipeline
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"github.com/tidemark-dev/tidemark/pipeline/transcript"
+	"github.com/tidemark-dev/tidemark/state"
 )
 
 // Reused is content that had been left out and that the model asked for again.
@@ -13,9 +15,10 @@ type Reused struct {
 	Filter string // that had left it out
 	Kind   ReuseKind
 	Tokens int   // Est of what came back
-	Turns  int32 // between both
+	Turns  int32 // between the result that was left out, or the cut's newest, and this one
 
-	msg int32
+	turn   int32 // that asked for it
+	inline bool  // it stands in the outbound in the place of what the client said
 }
 
 // ReuseKind says how content came back.
@@ -28,6 +31,10 @@ const (
 	RestoredIt ReuseKind = "restored" // the original was asked for
 )
 
+// againBytes is how much a request reads to find what is needed again. What would take more is not looked for: a client may
+// repeat itself without end.
+const againBytes = 4 << 20
+
 // leastReread is how much of a file says that it is the same one, in bytes.
 const leastReread = 64
 
@@ -39,50 +46,72 @@ func (p *pass) usedAgain() (all []Reused) {
 	}
 	for _, done := range p.o.Restored {
 		if done.Result == RestoreOK {
-			all = append(all, Reused{Call: done.Call, Filter: done.Filter, Kind: RestoredIt, Tokens: done.Tokens, msg: p.last})
+			all = append(all, Reused{Call: done.Call, Filter: done.Filter, Kind: RestoredIt, Tokens: done.Tokens, turn: p.ix.LastTurn(), inline: true})
 		}
 	}
-	var gone []int32 // what earlier requests left out
-	for i := range p.ix.Results {
-		if r := int32(i); p.ix.Results[i].Msg < p.fresh && p.ix.Results[i].Call >= 0 && (p.out.gone(r) || p.out.decided(r) && p.out.over[r].Filter != Restore) {
-			gone = append(gone, r)
-		}
-	}
+	gone, left := p.goneBy(), againBytes
 	for i := range p.ix.Results {
 		r := &p.ix.Results[i]
 		if len(gone) == 0 || r.Msg < p.fresh || r.Call < 0 || p.out.decided(int32(i)) {
 			continue
 		}
-		if a := p.again(int32(i), gone); a.Kind != "" {
-			a.Call, a.Tokens, a.msg = strings.Clone(p.ix.CallID(r)), p.ix.ResultTokens(int32(i)), r.Msg
+		if a := p.again(int32(i), gone, &left); a.Kind != "" {
+			a.Call, a.Tokens, a.turn = strings.Clone(p.ix.CallID(r)), p.ix.ResultTokens(int32(i)), r.Turn
 			all = append(all, a)
 		}
 	}
 	return all
 }
 
-// again says of which result that was left out this one is a return.
-func (p *pass) again(result int32, gone []int32) (a Reused) {
+// goneBy lists the results that earlier requests left out. What this one leaves out the model had before it when it asked.
+func (p *pass) goneBy() (gone []int32) {
+	made := make(map[state.ResultRef]bool, len(p.news))
+	for _, d := range p.news {
+		made[d.Ref] = true
+	}
+	for i := range p.ix.Results {
+		r := &p.ix.Results[i]
+		switch {
+		case r.Msg >= p.fresh || r.Call < 0:
+		case p.out.gone(int32(i)):
+			if p.newCut == nil || !p.newGone[r.Msg] {
+				gone = append(gone, int32(i))
+			}
+		case p.out.decided(int32(i)) && p.out.over[i].Filter != Restore && !made[p.out.over[i].Ref]:
+			gone = append(gone, int32(i))
+		}
+	}
+	return gone
+}
+
+// again says of which result that was left out this one is a return. left is how much may still be read.
+func (p *pass) again(result int32, gone []int32, left *int) (a Reused) {
 	ix := p.ix
 	r := &ix.Results[result]
-	restores := ix.Restores(r.Call)
-	input, facts := ix.InputText(&ix.Calls[r.Call]), ix.CallFacts(r.Call)
-	for _, g := range gone {
-		old := &ix.Results[g]
-		filter, id := p.leftOutBy(g)
-		switch {
+	restores, facts := ix.Restores(r.Call), ix.CallFacts(r.Call)
+	input, content := ix.Calls[r.Call].Input.Of(ix.Body), r.Content.Of(ix.Body)
+	for i := len(gone) - 1; i >= 0 && *left > 0; i-- { // the newest first: it is what the model saw last
+		old := &ix.Results[gone[i]]
+		filter, ids := p.leftOutBy(gone[i])
+		switch was := &ix.Calls[old.Call]; {
 		case restores:
-			if id != "" && strings.Contains(input, id) {
+			*left -= len(input)
+			if slices.ContainsFunc(ids, func(id string) bool { return bytes.Contains(input, []byte(id)) }) {
 				a.Kind = RestoredIt
 			}
 		case facts.Role == transcript.Read:
-			was := ix.CallFacts(old.Call)
-			if facts.Path != "" && was.Role == transcript.Read && was.Path == facts.Path && was.Place == facts.Place && p.sameText(r, old) {
+			seen := ix.CallFacts(old.Call)
+			if facts.Path == "" || seen.Role != transcript.Read || seen.Path != facts.Path || seen.Place != facts.Place {
+				break
+			}
+			if *left -= len(content) + old.Content.Len(); p.sameText(r, old) {
 				a.Kind = Reread
 			}
-		case ix.ToolName(&ix.Calls[r.Call]) == ix.ToolName(&ix.Calls[old.Call]) && input == ix.InputText(&ix.Calls[old.Call]) &&
-			bytes.Equal(r.Content.Of(ix.Body), old.Content.Of(ix.Body)):
-			a.Kind = Rerun
+		case len(content) == old.Content.Len() && len(input) == was.Input.Len():
+			*left -= len(content) + len(input)
+			if ix.ToolName(&ix.Calls[r.Call]) == ix.ToolName(was) && bytes.Equal(input, was.Input.Of(ix.Body)) && bytes.Equal(content, old.Content.Of(ix.Body)) {
+				a.Kind = Rerun
+			}
 		}
 		if a.Kind != "" {
 			a.Filter, a.Turns = filter, r.Turn-old.Turn
@@ -92,13 +121,23 @@ func (p *pass) again(result int32, gone []int32) (a Reused) {
 	return a
 }
 
-// leftOutBy is whose decision left a result out, and the id of its original, if it has one of its own.
-func (p *pass) leftOutBy(result int32) (filter, id string) {
-	if p.out.gone(result) {
-		return p.out.span.cut.Filter, ""
+// leftOutBy is whose decision left a result out, and the ids under which its original is kept: of a cut all of its spans.
+func (p *pass) leftOutBy(result int32) (filter string, ids []string) {
+	if !p.out.gone(result) {
+		d := p.out.over[result]
+		if d.ID != "" {
+			ids = []string{d.ID}
+		}
+		return d.Filter, ids
 	}
-	d := p.out.over[result]
-	return d.Filter, d.ID
+	cut := p.out.span.cut
+	if p.newCut == nil {
+		return cut.Filter, cut.IDs
+	}
+	if was := p.m.cut(); was != nil { // what this request cuts nobody can have asked for
+		ids = was.IDs
+	}
+	return cut.Filter, ids
 }
 
 // sameText reports whether one result holds what the other does, or a part of it that tells.

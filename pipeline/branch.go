@@ -151,7 +151,7 @@ func (p *pass) fork() *state.Branch {
 	p.o.Parent = from.ID
 	n := p.m.shared
 	c.Chain = c.Chain[:n]
-	c.Entries = cache.Clip(from.Entries, n, !p.ix.Format.Automatic())
+	c.Entries = cache.Clip(from.Entries, n)
 	held := c.Held[:0]
 	for _, h := range from.Held {
 		if r, ok := p.layout.find(h.Ref, n); ok && p.ix.Results[r].Msg < n {

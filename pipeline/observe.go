@@ -38,7 +38,10 @@ func (e *Engine) Observe(ctx context.Context, o *Outcome, r *Response) *Observat
 		t.e.route(t.route).answer(r.Status)
 	}
 	if r.Status >= 400 && !t.told.Swap(true) {
-		e.take(ctx, t, func(b *state.Branch) { t.unbilled(&b.Ledger) })
+		e.take(ctx, t, func(s *session, b *state.Branch) {
+			t.unbilled(&b.Ledger)
+			s.unbilled(t)
+		})
 	}
 	if r.Usage == nil || r.Status/100 != 2 {
 		return ob
@@ -56,7 +59,7 @@ func (e *Engine) Observe(ctx context.Context, o *Outcome, r *Response) *Observat
 	ob.Usage = r.Usage
 	t.judge(ob, r)
 	u := r.Usage
-	e.take(ctx, t, func(b *state.Branch) {
+	e.take(ctx, t, func(_ *session, b *state.Branch) {
 		b.Entries = cache.Confirm(b.Entries, t.key, t.marks, t.met,
 			cache.Billed{Read: u.Read, Write5m: u.Write5m, Write1h: u.Write1h, Minimum: t.price.Minimum, Automatic: t.whole(u), Step: t.price.Step}, t.at)
 		if t.main {
@@ -76,7 +79,7 @@ func (t *sent) whole(u *Usage) int {
 }
 
 // take changes the branch that the request belongs to, if it is still there.
-func (e *Engine) take(ctx context.Context, t *sent, change func(*state.Branch)) {
+func (e *Engine) take(ctx context.Context, t *sent, change func(*session, *state.Branch)) {
 	if t.branch == 0 {
 		return
 	}
@@ -91,7 +94,7 @@ func (e *Engine) take(ctx context.Context, t *sent, change func(*state.Branch)) 
 		return
 	}
 	c := b.Clone()
-	change(c)
+	change(s, c)
 	s.put(c)
 	s.dirty[c.ID] = true
 	e.markDirty(s)
@@ -190,7 +193,7 @@ func (t *sent) learn(l *state.Ledger, r *Response, ob *Observation) {
 	case expected < worthy || !t.brake:
 	case u.Read*2 >= expected:
 		l.Misses = 0
-	case t.move == nil && t.left < 0 && t.change == nil:
+	case t.move == nil && t.left < 0 && !t.lapsed && !t.worlds.lapsed && t.change == nil:
 		if l.Misses++; l.Misses >= maxMisses && !l.Braked {
 			l.Braked, ob.Braked = true, true
 		}
@@ -260,11 +263,11 @@ func (t *sent) loss(u *Usage) *Loss {
 		return nil
 	}
 	switch {
-	case t.change != nil:
+	case t.change != nil && !t.worlds.lapsed: // if that had lapsed which it left alone, so had all behind it
 		l := *t.change
 		l.Tokens = lost
 		return &l
-	case t.left >= 0 || t.worlds.lapsed:
+	case t.left >= 0 || t.worlds.lapsed || t.lapsed:
 		return &Loss{Cause: CauseTTL, Tokens: lost}
 	case t.worlds.known.cell > 0:
 		return &Loss{Cause: CauseProvider, Tokens: lost}

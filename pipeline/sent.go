@@ -32,11 +32,13 @@ type sent struct {
 	change *Loss         // what of the client's, or of a move, made the outbound part from the one before
 	beyond []int32       // tokens of the entries that were believed to have lapsed, by the provider's count
 	levers bool          // breakpoints were raised or placed
+	lifted bool          // what is read here may be there because breakpoints asked for other lifetimes than the client's
 	placed bool          // breakpoints were placed
 	brake  bool          // short reads brake the branch
 	left   int           // tokens that a believed lapse left to be read; -1: nothing lapsed
 	move   *Move
 	first  bool
+	lapsed bool // this request repeats one that was not billed, and what that would have read had lapsed
 	asked  bool // for a diagnosis
 	told   atomic.Bool
 
@@ -70,6 +72,7 @@ func (p *pass) remember() {
 		t.left = p.tokensAt(max(min(p.k, int32(len(p.scale.at))-1), p.headCells()))
 	}
 	t.levers, t.placed = p.marks.Raised+p.marks.Lowered+p.marks.Placed > 0, p.marks.Placed > 0
+	t.lifted = p.r.Config.Levers.TTL != KeepTTL && !t.automatic
 	t.brake = p.r.Config.Moves.Brake
 	if p.widened {
 		for e := range p.met() {
@@ -78,6 +81,7 @@ func (p *pass) remember() {
 			}
 		}
 	}
+	p.repeats(t)
 	p.o.sent = t
 }
 

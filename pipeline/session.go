@@ -23,6 +23,7 @@ type session struct {
 	branches []*state.Branch
 	dirty    map[uint64]bool    // branches whose activity the store does not have
 	unsure   map[uint64]attempt // branches whose last commit may or may not be written
+	unpaid   map[uint64]*sent   // by branch: its last request, which the provider answered with an error
 	snapshot atomic.Pointer[[]*state.Branch]
 
 	mu   sync.Mutex
@@ -45,7 +46,7 @@ type lateNote struct {
 }
 
 func newSession(key state.SessionKey) *session {
-	return &session{key: key, sem: make(chan struct{}, 1), dirty: map[uint64]bool{}, unsure: map[uint64]attempt{}}
+	return &session{key: key, sem: make(chan struct{}, 1), dirty: map[uint64]bool{}, unsure: map[uint64]attempt{}, unpaid: map[uint64]*sent{}}
 }
 
 // lock waits for the session's lock, no longer than wait.

@@ -127,13 +127,13 @@ func worthRemoved() row {
 			says: "What models asked for after it was left out. Much of it: the filter cuts too early.",
 			queries: []query{
 				{`sum by (path, filter) (increase(tidemark_restored_tokens_total[$range]))`, "restored {{path}} {{filter}}"},
-				{`sum by (kind, filter) (increase(tidemark_reused_tokens_total[$range]))`, "reused {{kind}} {{filter}}"},
+				{`sum by (kind, filter) (increase(tidemark_reused_tokens_total{kind!="restored"}[$range]))`, "reused {{kind}} {{filter}}"},
 			},
 		},
 		{
 			title: "Given back or needed again, % of removed tokens (estimated)", kind: lines, unit: percent, width: 8,
 			says:    "The price of cutting, against what was cut in the same time.",
-			queries: []query{{`(sum(rate(tidemark_restored_tokens_total[$range])) + (sum(rate(tidemark_reused_tokens_total[$range])) or vector(0))) / (sum(rate(tidemark_removed_tokens_total[$range])) > 0)`, "given back or reused"}},
+			queries: []query{{`((sum(rate(tidemark_restored_tokens_total[$range])) or vector(0)) + (sum(rate(tidemark_reused_tokens_total{kind!="restored"}[$range])) or vector(0))) / (sum(rate(tidemark_removed_tokens_total[$range])) > 0)`, "given back or reused"}},
 		},
 		{
 			title: "What was needed again, by route (modelled, USD)", kind: bars, unit: usd, width: 8,
@@ -164,9 +164,9 @@ func worthRemoved() row {
 func worthSessions() row {
 	return row{"Who loses", []panel{
 		{
-			title: "Finished conversations that lost money, % of all finished ones (modelled)", kind: number, unit: percent, scale: badAbove, width: 6,
-			says:    "The mean hides them. A conversation counts once, when it ends.",
-			queries: []query{{`sum(increase(tidemark_session_net_ratio_bucket{le="0",{R}}[$range])) / (sum(increase(tidemark_session_net_ratio_count{{R}}[$range])) > 0)`, "lost"}},
+			title: "Finished conversations that lost more than 1 % of their modelled bill, % of all finished ones (modelled)", kind: number, unit: percent, scale: badAbove, width: 6,
+			says:    "The mean hides them. A conversation counts once, when it ends. Those that came out even, as where nothing was done, are none of them.",
+			queries: []query{{`sum(increase(tidemark_session_net_ratio_bucket{le="-0.01",{R}}[$range])) / (sum(increase(tidemark_session_net_ratio_count{{R}}[$range])) > 0)`, "lost"}},
 		},
 		{
 			title: "Net saving of finished conversations, % of their modelled bill: tenth, half, nine tenths", kind: lines, unit: percent, scale: net, width: 12,

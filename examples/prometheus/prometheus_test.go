@@ -50,6 +50,7 @@ func play(m *observe.Metrics) {
 		Move:        &pipeline.Move{Kind: pipeline.Cold, Predicted: 1},
 		Breakpoints: pipeline.BreakpointChanges{Kept: 1},
 		Reused:      map[string]int{"shed": 60},
+		Again:       []pipeline.Reused{{Filter: "readlifecycle", Kind: pipeline.RestoredIt, Tokens: 30}}, // the same tokens
 		Restored:    []pipeline.Restored{{Result: pipeline.RestoreOK, Filter: "readlifecycle", Tokens: 30}},
 		Duration:    2 * time.Millisecond,
 		Group:       pipeline.GroupActive,
@@ -71,6 +72,7 @@ func play(m *observe.Metrics) {
 	m.Summarized(summarize.Report{Outcome: summarize.Ready, Model: "claude-haiku-4-5", Input: 900, Output: 40, Cost: 0.25})
 	m.Finished("chat", 0.2)
 	m.Finished("chat", -0.1)
+	m.Finished("chat", 0) // nothing was done there
 	m.Events("written", 3)
 	m.Began()
 	m.Began()
@@ -171,22 +173,23 @@ func headlines(t *testing.T, s *server) {
 	t.Helper()
 	const n = rounds
 	for title, want := range map[string]map[string]float64{
-		"Net saved (modelled bill without tidemark − observed bill − reuse − own calls)":                 {"": 0.5 * n},
-		"Net saved, % of the modelled bill without tidemark":                                             {"": 0.5 / 11},
-		"Bill (observed tokens at list prices)":                                                          {"": 10 * n},
-		"tidemark's own calls (observed)":                                                                {"": 0.25 * n},
-		"Cache reads, % of all prompt tokens billed (observed)":                                          {"": 8000.0 / 30_000},
-		"Lost to tidemark, by filter (observed, tokens)":                                                 {"readlifecycle": 300 * n},
-		"Saved by tidemark since its start (modelled − observed): removal and levers":                    {"removal": 0.75 * (n + 1), "levers": 0.25 * (n + 1)},
-		"Removed tokens by filter, counted once at first removal (estimated)":                            {"readlifecycle": 600 * n},
-		"Removed tokens at their first removal, by what they would have been billed as (modelled, USD)":  {"FULL_INPUT": 0.75 * n},
-		"Finished conversations that lost money, % of all finished ones (modelled)":                      {"": 0.5},
-		"Bill per request over the range, by group (observed, USD)":                                      {"active": 2, "holdout": 4},
-		"Tokens that mode active would have removed (shadow)":                                            {"readlifecycle": 600 * n},
-		"Gates of single results, by filter":                                                             {"coref cached_prefix": 5 * n},
-		"Undeclared prefix changes":                                                                      {"": 0},
-		"Conversations that braked":                                                                      {"chat": n},
-		"Tokens read from the cache, % of those that tidemark expected to be read (observed ÷ expected)": {"chat": 0.8},
+		"Net saved (modelled bill without tidemark − observed bill − reuse − own calls)":                           {"": 0.5 * n},
+		"Net saved, % of the modelled bill without tidemark":                                                       {"": 0.5 / 11},
+		"Bill (observed tokens at list prices)":                                                                    {"": 10 * n},
+		"tidemark's own calls (observed)":                                                                          {"": 0.25 * n},
+		"Cache reads, % of all prompt tokens billed (observed)":                                                    {"": 8000.0 / 30_000},
+		"Lost to tidemark, by filter (observed, tokens)":                                                           {"readlifecycle": 300 * n},
+		"Saved by tidemark since its start (modelled − observed): removal and levers":                              {"removal": 0.75 * (n + 1), "levers": 0.25 * (n + 1)},
+		"Removed tokens by filter, counted once at first removal (estimated)":                                      {"readlifecycle": 600 * n},
+		"Removed tokens at their first removal, by what they would have been billed as (modelled, USD)":            {"FULL_INPUT": 0.75 * n},
+		"Finished conversations that lost more than 1 % of their modelled bill, % of all finished ones (modelled)": {"": 1.0 / 3},
+		"Given back or needed again, % of removed tokens (estimated)":                                              {"": (30.0 + 60) / 600},
+		"Bill per request over the range, by group (observed, USD)":                                                {"active": 2, "holdout": 4},
+		"Tokens that mode active would have removed (shadow)":                                                      {"readlifecycle": 600 * n},
+		"Gates of single results, by filter":                                                                       {"coref cached_prefix": 5 * n},
+		"Undeclared prefix changes":                                                                                {"": 0},
+		"Conversations that braked":                                                                                {"chat": n},
+		"Tokens read from the cache, % of those that tidemark expected to be read (observed ÷ expected)":           {"chat": 0.8},
 	} {
 		expr := ""
 		for _, e := range panels(t) {
@@ -210,6 +213,21 @@ func headlines(t *testing.T, s *server) {
 		}
 	}
 	causes(t, s)
+	neverRestored(t, s)
+}
+
+// neverRestored: where nobody ever asked for an original, what was needed again is told all the same.
+func neverRestored(t *testing.T, s *server) {
+	t.Helper()
+	for _, e := range panels(t) {
+		if e.where != "Given back or needed again, % of removed tokens (estimated)" {
+			continue
+		}
+		got, err := s.query(strings.Replace(e.expr, "tidemark_restored_tokens_total", "tidemark_not_yet_there_total", 1))
+		if err != nil || len(got) != 1 || math.Abs(got[0].value-0.1) > 0.005 {
+			t.Errorf("without a restore: %v, %v", got, err)
+		}
+	}
 }
 
 // causes: of the losses, those of the client are the greatest.

@@ -138,6 +138,28 @@ func TestPageLives(t *testing.T) {
 	b.until(`document.querySelector('#say').textContent === 'Connected again.'`)
 }
 
+// TestPageTellsWhen: a session of another day says which, whatever the newest event is: a page that stays open while nobody works
+// must not call the last request recent.
+func TestPageTellsWhen(t *testing.T) {
+	t.Parallel()
+	spec := boardtest.Spec{Name: "22ce22ce22ce22ce", Route: "coding", Model: "m", Mode: "active", Seed: 3, Requests: 3, Start: noon}
+	s := serve(t, boardtest.Play(spec), board.Options{}, false)
+	b := browse(t)
+	b.look(1440, "light")
+	b.open(s.url+"/ui/", "Sessions")
+	if !strings.Contains(b.text(), "3 requests, last 4 May, ") {
+		t.Errorf("it does not say when: %s", b.text())
+	}
+	spec.Name, spec.Start = "33ce33ce33ce33ce", time.Now()
+	for _, e := range boardtest.Play(spec) {
+		s.Take(e)
+	}
+	b.until(`document.querySelectorAll('tbody tr').length === 2`)
+	if text := b.text(); strings.Count(text, ", last 4 May, ") != 1 || strings.Count(text, ", last ") != 2 {
+		t.Errorf("of two sessions it says %s", text)
+	}
+}
+
 // TestPageWithoutContent says why originals are not shown.
 func TestPageWithoutContent(t *testing.T) {
 	t.Parallel()

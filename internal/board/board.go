@@ -36,7 +36,7 @@ type Options struct {
 	// it has come to since. nil: nobody is told.
 	Finished func(route string, netOfBaseline float64)
 	// Content gives the text of an original by the id of its marker, for the page to show both. nil: content is not shown, and
-	// markers are not kept.
+	// neither markers nor arguments of calls nor whole ids, with which others would give the original, are kept.
 	Content func(ctx context.Context, id string) (text string, err error)
 }
 

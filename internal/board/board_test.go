@@ -193,6 +193,38 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
+// TestContentStaysInside: where content may not be shown, no answer holds a marker, an argument of a call, or an id with which the
+// restore listener gives the original.
+func TestContentStaysInside(t *testing.T) {
+	const id, argument, path, marker = "0123456789abcdef01234567", "curl -H 'authorization: hunter2'", "/home/me/plan.go", "a marker quotes hunter2"
+	for _, content := range []bool{false, true} {
+		o := board.Options{}
+		if content {
+			o.Content = original
+		}
+		head := func(name string) event.Head {
+			return event.Head{Time: noon, Event: name, Key: "k", Tenant: "t", Session: "s", Lineage: "l"}
+		}
+		s := serveHandler([]event.Event{
+			&event.Request{Head: head(event.NameRequest)},
+			&event.Decision{Head: head(event.NameDecision), Call: "a", Tool: "Bash", What: argument, Filter: "tiered", ID: id, Marker: marker},
+			&event.Decision{Head: head(event.NameDecision), Call: "b", Tool: "Read", What: path + " (1-20)", Path: path, Filter: "tiered", ID: id, Marker: marker},
+		}, o)
+		said, paths := "", []string{"overview", "sessions", "sessions/t-s", "requests/k"}
+		if content {
+			paths = append(paths, "originals/"+id)
+		}
+		for _, p := range paths {
+			said += string(s.get(t, board.Prefix+p))
+		}
+		for text, shown := range map[string]bool{path + " (1-20)": true, `"id":"01234567`: true, id: content, "hunter2": content, "quotes": content} {
+			if strings.Contains(said, text) != shown {
+				t.Errorf("content %v: %q: shown %v", content, text, !shown)
+			}
+		}
+	}
+}
+
 // TestAPI: entity tags, errors and refusals.
 func TestAPI(t *testing.T) {
 	s := serve(t, boardtest.Day(3, noon), board.Options{}, true)

@@ -108,6 +108,9 @@ func gatesOf(e *event.Request) []event.Gate {
 	return append([]event.Gate{{Gate: e.Gate, N: 1}}, e.Gates...)
 }
 
+// shownID is how much is shown of an id where content is not: whoever has a whole one may have the original.
+const shownID = 8
+
 // enterResult keeps what was said of a result.
 func (b *Board) enterResult(l *lineage, e *event.Decision) {
 	r := &Result{
@@ -120,6 +123,11 @@ func (b *Board) enterResult(l *lineage, e *event.Decision) {
 	}
 	if b.o.Content != nil {
 		r.marker = clip(e.Marker, maxMarker)
+	} else {
+		r.ID = clip(e.ID, shownID)
+		if e.Path == "" { // then What are arguments of the call
+			r.What = ""
+		}
 	}
 	if len(l.results) >= maxResults {
 		b.dropResult(l)

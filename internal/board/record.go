@@ -70,7 +70,8 @@ type Reuse struct {
 	Later  int    `json:"turns_later"`
 }
 
-// Result is what was decided on one tool result. What and Marker are of hostile origin and may quote content.
+// Result is what was decided on one tool result. What is the file that the call names, else, where content may be shown, the start
+// of its arguments. It and the marker are of hostile origin.
 type Result struct {
 	Call         string       `json:"call_id,omitempty"`
 	Calls        []string     `json:"calls,omitempty"` // of a cut
@@ -85,7 +86,7 @@ type Result struct {
 	Gates        []event.Gate `json:"gates,omitempty"`
 	Tokens       int          `json:"tokens"` // estimated
 	MarkerTokens int          `json:"marker_tokens,omitempty"`
-	ID           string       `json:"id,omitempty"`
+	ID           string       `json:"id,omitempty"` // its beginning alone where content is not shown
 	Sum          string       `json:"sum,omitempty"`
 	Told         int          `json:"told"` // request of the conversation that said so last
 

@@ -120,7 +120,8 @@ func nameOf(text json.RawMessage) string {
 	return named.Name
 }
 
-// link puts route configs that come by RDS where they are named, and keeps the clusters that ext_proc filters ask.
+// link puts route configs that come by RDS where they are named, and keeps the clusters that ext_proc filters ask. A route config
+// names no other, and is not asked to: one that named itself would have no end.
 func (d *dump) link(v any, routes, clusters map[string]json.RawMessage) error {
 	switch v := v.(type) {
 	case []any:
@@ -130,11 +131,19 @@ func (d *dump) link(v any, routes, clusters map[string]json.RawMessage) error {
 			}
 		}
 	case tree:
+		for _, e := range v {
+			if err := d.link(e, routes, clusters); err != nil {
+				return err
+			}
+		}
 		if rds, ok := v["rds"].(tree); ok && v["route_config"] == nil {
 			if text, ok := routes[word(rds["route_config_name"])]; ok {
 				t, err := decode(text)
 				if err != nil {
 					return fmt.Errorf("read routes: %w", err)
+				}
+				if err := d.link(t, nil, clusters); err != nil {
+					return err
 				}
 				v["route_config"] = t
 			}
@@ -147,11 +156,6 @@ func (d *dump) link(v any, routes, clusters map[string]json.RawMessage) error {
 					return fmt.Errorf("read cluster: %w", err)
 				}
 				d.clusters[name] = t
-			}
-		}
-		for _, e := range v {
-			if err := d.link(e, routes, clusters); err != nil {
-				return err
 			}
 		}
 	}

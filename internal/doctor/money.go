@@ -84,13 +84,14 @@ func (d *doctor) losers() string {
 
 // judgeReads looks at routes whose prompts are never read from a cache.
 func (d *doctor) judgeReads() {
-	unread := map[string]float64{}
-	for route, n := range d.metrics.by("billed_tokens_total", "route", "tier", "input") {
-		var cached float64
-		for _, tier := range []string{"cache_read", "cache_write_5m", "cache_write_1h"} {
-			cached += d.metrics.sum("billed_tokens_total", "route", route, "tier", tier)
+	unread, cached := map[string]float64{}, map[string]float64{}
+	for _, tier := range []string{"cache_read", "cache_write_5m", "cache_write_1h"} {
+		for route, n := range d.metrics.by("billed_tokens_total", "route", "tier", tier) {
+			cached[route] += n
 		}
-		if n >= enoughTokens && cached == 0 {
+	}
+	for route, n := range d.metrics.by("billed_tokens_total", "route", "tier", "input") {
+		if n >= enoughTokens && cached[route] == 0 {
 			unread[route] = n
 		}
 	}

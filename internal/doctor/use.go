@@ -54,10 +54,10 @@ func (d *doctor) judgeModes() {
 
 // judgeTap looks at routes of which nobody tells what was billed.
 func (d *doctor) judgeTap() {
-	billed := d.metrics.by("billed_tokens_total", "route")
+	billed, off := d.metrics.by("billed_tokens_total", "route"), d.metrics.by("requests_total", "route", "mode", "off")
 	dry := map[string]float64{}
 	for route, n := range d.metrics.by("requests_total", "route") {
-		if n-d.metrics.sum("requests_total", "route", route, "mode", "off") >= enoughRequests && billed[route] == 0 {
+		if n-off[route] >= enoughRequests && billed[route] == 0 {
 			dry[route] = n
 		}
 	}

@@ -222,7 +222,7 @@ func TestResult(t *testing.T) {
 		"outcome": "moved", "pipeline": "coding", "mode": "active", "format": "anthropic.messages", "gate": "", "filters": "readlifecycle,readmaturation",
 		"verdicts": "readlifecycle:stale=2,readmaturation:hold=1",
 		"bytes_in": 4000.0, "bytes_out": 1500.0, "tokens_removed": 720.0, "tokens_replayed": 480.0, "move": "cold", "cache": "cold",
-		"prefix_changed": true, "session": "5e55", "lineage": "2a", "turn": 9.0, "duration_us": 1500.0, "config": "c0ffee", "compacted": true,
+		"prefix_changed": true, "session": "5e55", "lineage": "000000000000002a", "turn": 9.0, "duration_us": 1500.0, "config": "c0ffee", "compacted": true,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

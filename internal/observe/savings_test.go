@@ -130,7 +130,7 @@ func TestEvents(t *testing.T) {
 	if d := cmp.Diff(event.Sizes{Basis: "calibrated", Cached: 100, Sent: 20, Fresh: 3, Removed: 720, Replayed: 480, Expected: 90}, q.Sizes); d != "" {
 		t.Error(d)
 	}
-	if q.Shadow == nil || q.Shadow.Removed != 720 || q.Parent != "abc" || q.Breakpoint["ttl_raised"] != 3 {
+	if q.Shadow == nil || q.Shadow.Removed != 720 || q.Parent != "0000000000000abc" || q.Breakpoint["ttl_raised"] != 3 {
 		t.Errorf("request %+v", q)
 	}
 	decision := all[2].(*event.Decision) //nolint:forcetypeassert // by its place

@@ -21,7 +21,7 @@ func fields(s *structpb.Struct) []attribute.KeyValue {
 		switch v := s.GetFields()[name].GetKind().(type) {
 		case *structpb.Value_StringValue:
 			if v.StringValue != "" {
-				list = append(list, attribute.String(key, v.StringValue))
+				list = append(list, attribute.String(key, text(v.StringValue)))
 			}
 		case *structpb.Value_BoolValue:
 			list = append(list, attribute.Bool(key, v.BoolValue))
@@ -38,12 +38,23 @@ func fields(s *structpb.Struct) []attribute.KeyValue {
 
 // about is what Envoy's own log knows of a request without tidemark.
 func about(r *pipeline.Request) (list []attribute.KeyValue) {
-	for _, a := range []attribute.KeyValue{attribute.String("tidemark.route", r.Route), attribute.String("tidemark.request_id", r.ID)} {
+	for _, a := range []attribute.KeyValue{attribute.String("tidemark.route", text(r.Route)), attribute.String("tidemark.request_id", text(r.ID))} {
 		if a.Value.AsString() != "" {
 			list = append(list, a)
 		}
 	}
 	return list
+}
+
+// maxText bounds a text that others chose, in bytes: where Envoy keeps a client's x-request-id, that may be anything.
+const maxText = 256
+
+// text is a text of others as OTLP can carry it. Bytes that are no UTF-8 would cost the whole batch of spans that they are in.
+func text(s string) string {
+	if len(s) > maxText {
+		s = s[:maxText]
+	}
+	return strings.ToValidUTF8(s, "_")
 }
 
 // names are the gen_ai attributes of a request. Counting tokens is no operation of the conventions.

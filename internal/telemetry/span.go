@@ -3,7 +3,9 @@ package telemetry
 import (
 	"context"
 	"time"
+	"weak"
 
+	lru "github.com/hashicorp/golang-lru/v2"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
@@ -31,6 +33,11 @@ type request struct {
 
 func (r *request) end() { r.span.End(trace.WithTimestamp(r.last)) }
 
+// newOpen returns room for spans that wait. One that leaves it ends.
+func newOpen() (*lru.Cache[weak.Pointer[pipeline.Outcome], *request], error) {
+	return lru.NewWithEvict(maxOpen, func(_ weak.Pointer[pipeline.Outcome], r *request) { r.end() })
+}
+
 // Answered tells of a request whose body was answered. The span is of kind SERVER: it is the server's side of the call by which
 // Envoy asked, whose span Envoy reports as kind CLIENT.
 func (t *Telemetry) Answered(r *pipeline.Request, o *pipeline.Outcome) {
@@ -50,7 +57,7 @@ func (t *Telemetry) Answered(r *pipeline.Request, o *pipeline.Outcome) {
 	if class := o.Class(); class == "error" {
 		span.SetStatus(codes.Error, string(o.Gate))
 	}
-	t.open.Add(o, &request{span, now, t.stages(ctx, r, o, now)})
+	t.open.Add(weak.Make(o), &request{span, now, t.stages(ctx, r, o, now)})
 }
 
 // stages makes the children of a span, and returns when the last of them ends. Their durations are measured; where one begins is
@@ -80,7 +87,7 @@ func (t *Telemetry) Observed(r *pipeline.Request, o *pipeline.Outcome, v *pipeli
 	if t.tracer == nil {
 		return
 	}
-	s, ok := t.open.Peek(o)
+	s, ok := t.open.Peek(weak.Make(o))
 	if !ok {
 		return
 	}
@@ -89,7 +96,7 @@ func (t *Telemetry) Observed(r *pipeline.Request, o *pipeline.Outcome, v *pipeli
 		s.span.SetAttributes(t.billed(r, v)...)
 	}
 	s.last = latest(s.last, t.o.Now())
-	t.open.Remove(o) // which ends it
+	t.open.Remove(weak.Make(o)) // which ends it
 }
 
 // expire ends spans whose response will not be told any more.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"weak"
 
 	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/prometheus/client_golang/prometheus"
@@ -45,9 +46,9 @@ type Options struct {
 // Telemetry is told what happens. Its methods are called from many goroutines and return at once.
 type Telemetry struct {
 	o       Options
-	tracer  trace.Tracer // nil: there are no spans
-	open    *lru.Cache[*pipeline.Outcome, *request]
-	usage   *usage // nil: tokens are not counted
+	tracer  trace.Tracer                                         // nil: there are no spans
+	open    *lru.Cache[weak.Pointer[pipeline.Outcome], *request] // it keeps no outcome, which may hold a word on every result
+	usage   *usage                                               // nil: tokens are not counted
 	closers []func(context.Context) error
 	report  *reporter
 }
@@ -119,7 +120,7 @@ func (t *Telemetry) trace(ctx context.Context) error {
 	p := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(t.resource(ctx)))
 	t.closers = append(t.closers, p.Shutdown)
 	t.tracer = p.Tracer(scope, trace.WithInstrumentationVersion(t.o.Version))
-	t.open, err = lru.NewWithEvict(maxOpen, func(_ *pipeline.Outcome, r *request) { r.end() })
+	t.open, err = newOpen()
 	return err
 }
 

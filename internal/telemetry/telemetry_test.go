@@ -214,7 +214,7 @@ func TestSpan(t *testing.T) {
 		"tidemark.outcome": "moved", "tidemark.pipeline": "default", "tidemark.mode": "active", "tidemark.format": "anthropic.messages",
 		"tidemark.filters": "coref", "tidemark.verdicts": "coref:unreferenced=1", "tidemark.bytes_in": int64(4000), "tidemark.bytes_out": int64(2200),
 		"tidemark.tokens_removed": int64(460), "tidemark.move": "cold", "tidemark.cache": "cold", "tidemark.prefix_changed": true, "tidemark.session": "5e55",
-		"tidemark.lineage": "abc", "tidemark.turn": int64(3), "tidemark.duration_us": int64(8000), "tidemark.config": "c0ffee", "tidemark.compacted": true,
+		"tidemark.lineage": "0000000000000abc", "tidemark.turn": int64(3), "tidemark.duration_us": int64(8000), "tidemark.config": "c0ffee", "tidemark.compacted": true,
 		"tidemark.route": "messages", "tidemark.request_id": "req-1",
 		"tidemark.input_tokens": int64(12), "tidemark.cache_read_tokens": int64(4000), "tidemark.cache_write_tokens": int64(300), "tidemark.output_tokens": int64(50),
 		"tidemark.expected_cached_tokens": int64(4100), "tidemark.lost_tokens": int64(2000), "tidemark.loss_cause": "tidemark", "tidemark.loss_source": "ledger",

@@ -147,33 +147,32 @@ func Assume(entries []Entry, msg int32, ttl time.Duration, now time.Time) []Entr
 	return Fold(renew(entries, Entry{Assumed: true, Msg: msg, TTL: ttl, Start: now}, now), now)
 }
 
-// Clip returns the entries as a fork sees them that shares only the first n messages, and perhaps the beginning of the one behind
-// them: spans are clipped to that, never dropped. Where the provider finds nothing but whole entries, exact ones that end behind
-// it are the parent's alone: kept here they would take the places of the fork's own, which are not as deep. Of them a span is left.
-func Clip(entries []Entry, n int32, whole bool) []Entry {
+// Clip returns the entries as a fork sees them that shares only the first n messages: clipped to that, never dropped. A span that
+// exact entries were folded into, or will be, keeps the message behind those too: they may end within it, where both still are alike.
+func Clip(entries []Entry, n int32) []Entry {
 	var out []Entry
 	for _, e := range entries {
-		switch {
-		case e.Assumed:
-			e.Msg = min(e.Msg, n)
-		case whole && e.Msg > n:
-			e.Msg = n
-			out = fold(out, e)
-			continue
+		deepest := n
+		if e.Assumed && e.Key == (Digest{}) {
+			deepest--
 		}
+		e.Msg = min(e.Msg, deepest)
 		out = add(out, e)
 	}
 	return out
 }
 
-// Fold brings entries down to MaxEntries, in place: dead ones go first, then the shallowest exact ones fold into an
-// assumed span, which errs towards warm. The result does not depend on the order of the entries.
+// Fold brings entries down to MaxEntries, in place: dead ones go first, then exact ones fold into an assumed span, which errs
+// towards warm: of those that were not sent for the longest time the shallowest. Behind a cut what is sent is not as deep as
+// what was sent before it, and must stay. The result does not depend on the order of the entries.
 func Fold(entries []Entry, now time.Time) []Entry {
 	if len(entries) <= MaxEntries {
 		return entries
 	}
 	entries = slices.DeleteFunc(entries, func(e Entry) bool { return !e.Alive(now) })
-	slices.SortFunc(entries, compare)
+	slices.SortFunc(entries, func(a, b Entry) int {
+		return cmp.Or(boolCmp(a.Assumed, b.Assumed), a.Start.Compare(b.Start), compare(a, b))
+	})
 	for len(entries) > MaxEntries && !entries[0].Assumed {
 		x := entries[0]
 		entries = entries[1:]

@@ -173,15 +173,14 @@ func sorted(entries []Entry) []Entry { return slices.SortedFunc(slices.Values(en
 func TestClip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in, n := drawEntries(MaxEntries).Draw(t, "entries"), rapid.Int32Range(0, 25).Draw(t, "n")
-		whole := rapid.Bool().Draw(t, "whole")
 		was := slices.Clone(in)
-		clipped := Clip(in, n, whole)
+		clipped := Clip(in, n)
 		if !cmp.Equal(in, was) {
 			t.Fatal("Clip changed what it was given")
 		}
-		assertNoColder(t, "Clip", in, clipped, epoch, func(p prefix) bool { return p.msg() <= n })
+		assertNoColder(t, "Clip", in, clipped, epoch, func(p prefix) bool { return p.msg() < n })
 		for _, e := range clipped {
-			if e.Msg > n && (whole || e.Assumed) {
+			if e.Msg > n {
 				t.Fatalf("%v reaches beyond the first %d messages and the one behind them", e, n)
 			}
 		}

@@ -20,8 +20,11 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/board"
 )
 
-// Size is the size of a terminal, in cells. A Height of 0 has no end.
+// Size is the size of a terminal, in cells. A Height of 0 has no end. A Width of 0 is not known, as on serial lines and in some
+// containers: the usual one is taken.
 type Size struct{ Width, Height int }
+
+const usual = 80
 
 // Widths from which more columns are shown.
 const (
@@ -45,6 +48,9 @@ type screen struct {
 // Text returns lines that show a page of sessions, each no wider than the terminal, and no more of them than it is high. The last
 // one ends with a newline.
 func Text(p *board.Sessions, size Size, colour bool) string {
+	if size.Width <= 0 {
+		size.Width = usual
+	}
 	s := &screen{Size: size, colour: colour}
 	s.totals(p)
 	below := &screen{Size: size, colour: colour}
@@ -81,11 +87,11 @@ func (s *screen) totals(p *board.Sessions) {
 		s.say(s.bold("No request yet.") + " If agents are at work: tidemark doctor says why.")
 		return
 	}
-	net := m.Net - p.Spend.USD
-	s.say(s.bold("net       ") + s.tone(net, fmt.Sprintf("%s %s", word(net), usd(math.Abs(net)))) + share(math.Abs(net), m.Baseline, " of ", usd(m.Baseline)+" without tidemark") + "  modelled")
+	s.say(s.bold("net       ") + s.net(m, p.Spend.USD) + "  modelled")
 	s.say(s.bold("bill      ") + fmt.Sprintf("%s for %d answers of %d requests  observed", usd(o.Cost), o.Answers, p.Totals.Requests))
 	prompt := o.Input + o.Read + o.Write5m + o.Write1h
-	s.say(s.bold("cache     ") + strings.TrimPrefix(share(float64(o.Read), float64(prompt), " of ", count(prompt)+" prompt tokens read"), ", ") + "  observed")
+	read := cmp.Or(strings.TrimPrefix(share(float64(o.Read), float64(prompt), " of ", count(prompt)+" prompt tokens read"), ", "), "no answer yet")
+	s.say(s.bold("cache     ") + read + "  observed")
 	left := fmt.Sprintf("%s tokens, %s needed again, %s given back  estimated", count(e.Removed), count(e.Reused), count(e.Restored))
 	s.say(s.bold("left out  ") + left)
 	if shadow.Requests > 0 {
@@ -98,6 +104,15 @@ func (s *screen) totals(p *board.Sessions) {
 		s.say(s.paint(text.FgRed, "CONFIG    could not be loaded at "+p.Config.Time.Format(time.TimeOnly)+", the last good one is in use"))
 	}
 	s.say("")
+}
+
+// net is what is left once tidemark's own calls are paid.
+func (s *screen) net(m *board.Modelled, spent float64) string {
+	if m.Answers == 0 && spent == 0 {
+		return "no answer was priced yet"
+	}
+	net := m.Net - spent
+	return s.tone(net, fmt.Sprintf("%s %s", word(net), usd(math.Abs(net)))) + share(math.Abs(net), m.Baseline, " of ", usd(m.Baseline)+" without tidemark")
 }
 
 // tone colours a text by the sign of a figure.

@@ -73,6 +73,21 @@ func TestText(t *testing.T) {
 	}
 }
 
+// TestNothingIsKnown: a terminal that does not tell its size shows what any other does, and what no provider has said is no zero.
+func TestNothingIsKnown(t *testing.T) {
+	head := event.Head{Time: noon, Event: event.NameRequest, Key: "k", Tenant: "t", Session: "s", Lineage: "l"}
+	p := page(t, []event.Event{&event.Request{Head: head}})
+	said := top.Text(p, top.Size{}, false)
+	if said != top.Text(p, top.Size{Width: 80}, false) {
+		t.Errorf("without a size it says %q", said)
+	}
+	for _, want := range []string{"net       no answer was priced yet  modelled\n", "bill      $0.00 for 0 answers of 1 requests  observed\n", "cache     no answer yet  observed\n"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("%q is not in:\n%s", want, said)
+		}
+	}
+}
+
 // TestFits: nothing is wider or higher than the terminal, and nothing but text and colours comes out, whatever sessions are called.
 func TestFits(t *testing.T) {
 	events := boardtest.Day(12, noon)
@@ -84,7 +99,7 @@ func TestFits(t *testing.T) {
 			p.List[i].Session, p.List[i].Route, p.List[i].Model = name+p.List[i].Session, "\x1b[2J"+name, name
 		}
 		p.Totals.Losses[0].Cause, p.Gates[0].Gate = name+"\x07", "\x1b]0;title\x07"
-		size := top.Size{Width: rapid.IntRange(20, 200).Draw(rt, "width"), Height: rapid.IntRange(8, 80).Draw(rt, "height")}
+		size := top.Size{Width: rapid.IntRange(1, 200).Draw(rt, "width"), Height: rapid.IntRange(2, 80).Draw(rt, "height")}
 		said := top.Text(p, size, rapid.Bool().Draw(rt, "colour"))
 		lines := strings.Split(strings.TrimSuffix(said, "\n"), "\n")
 		if len(lines) >= size.Height {

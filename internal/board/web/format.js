@@ -25,10 +25,12 @@ export const plural = (n, one, many = one + 's') => `${count(n)} ${n === 1 ? one
 
 export const time = (ts) => new Date(ts).toLocaleTimeString('en-GB');
 
-export function ago(ts, now) {
-  const sec = Math.max(0, (new Date(now) - new Date(ts)) / 1000);
-  if (sec < 60) return 'just now';
-  return span(sec) + ' ago';
+/** A moment, with its day unless that is today. It is never a span until now: an answer without news is not drawn anew, and would go on saying "just now". */
+export function moment(ts) {
+  const at = new Date(ts);
+  const clock = at.toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit' });
+  if (at.toDateString() === new Date().toDateString()) return clock;
+  return `${at.toLocaleDateString('en-GB', { day: 'numeric', month: 'short' })}, ${clock}`;
 }
 
 export function span(sec) {

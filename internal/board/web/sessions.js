@@ -1,7 +1,7 @@
 // All sessions in a table, the worst first.
 
 import { h } from './dom.js';
-import { ago, brief, compact, count, plural, usd } from './format.js';
+import { brief, compact, count, moment, plural, usd } from './format.js';
 import { lossChips, meter, net, tag, tiles } from './parts.js';
 
 const limit = 50;
@@ -41,15 +41,15 @@ function table(data, sort) {
       head('Read, of prompt tokens', sort, '', tag('observed')),
       h('th', { scope: 'col', role: 'columnheader' }, 'Losses by cause ', tag('observed')),
       head('Left out', sort, '', tag('estimated')), head('Bill', sort, 'cost', tag('observed')))),
-    h('tbody', { role: 'rowgroup' }, data.list.map((one) => row(one, data.now))));
+    h('tbody', { role: 'rowgroup' }, data.list.map((one) => row(one))));
 }
 
-function row(one, now) {
+function row(one) {
   const cell = (name, cls, ...children) => h('td', { role: 'cell', class: cls, 'data-name': name }, children);
   const meta = [one.route, one.model, one.mode !== 'active' && one.mode].filter(Boolean).join(' · ');
   return h('tr', { role: 'row', 'data-key': one.id },
     h('th', { scope: 'row', role: 'rowheader' }, h('a', { href: '#/session/' + encodeURIComponent(one.id) }, h('code', null, brief(one.session))),
-      h('small', null, meta), h('small', null, `${plural(one.requests, 'request')}, ${ago(one.last, now)}`)),
+      h('small', null, meta), h('small', null, `${plural(one.requests, 'request')}, last ${moment(one.last)}`)),
     cell('Net', 'num', net(one.modelled)),
     cell('Read from cache', 'num', meter(one.observed.read_of_prompt)),
     cell('Losses', '', lossChips(one.losses)),
