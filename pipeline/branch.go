@@ -15,17 +15,17 @@ import (
 // branch finds the branch that the body belongs to and makes the working copy.
 func (p *pass) branch(ctx context.Context) error {
 	p.m = p.find(p.sess.branches)
+	if p.m.kind == KindNew && p.last >= 0 && !p.r.CountTokens {
+		if err := p.adopt(ctx); err != nil {
+			return err
+		}
+	}
 	if p.side != "" {
 		if p.m.branch != nil {
 			p.b = p.m.branch.Clone()
 			p.unbind()
 		}
 		return nil
-	}
-	if p.m.kind == KindNew && p.last >= 0 {
-		if err := p.adopt(ctx); err != nil {
-			return err
-		}
 	}
 	switch p.m.kind {
 	case KindNew, KindFork:

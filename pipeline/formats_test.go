@@ -200,6 +200,11 @@ func (w *ride) judge(s step, last map[uint64]step) int {
 			t.Fatalf("original of result %d: %v", i, err)
 		}
 	}
+	for _, d := range s.o.New {
+		if !d.Hold && !d.Drop && !bytes.Contains(s.out, []byte(d.ID)) {
+			t.Fatalf("what was decided of call %s at message %d is not forwarded", d.Call, d.Msg)
+		}
+	}
 	if s.o.Undeclared {
 		t.Fatal("the engine saw an undeclared change")
 	}

@@ -323,6 +323,12 @@ var otherSessions = []story{
 		s.restart()
 		s.send(k.say("Go on."), goesOn, "a1 b1")
 	}},
+	{"with a request on the side", func(s *scene, k *talk) {
+		s.session, s.aside = "resumed", true
+		s.send(k.copy().say("Sum this up."), pipeline.KindNone, "a1 b1")
+		s.aside = false
+		s.send(k.say("Go on."), goesOn, "a1 b1")
+	}},
 	{"at an earlier message", func(s *scene, k *talk) {
 		s.session = "resumed"
 		s.send(k.cut(5).say("Do it otherwise."), forks, "a1 b1")

@@ -118,19 +118,16 @@ func (p *pass) plan(wishes []wish) {
 	}
 	p.unclaimed()
 	p.settleMove(held)
-	switch {
-	case p.newCut != nil:
+	if p.newCut != nil {
 		p.out = p.layout.replay(p.b, p.m.shared)
-		return
-	case len(p.news) == 0:
+	}
+	if len(p.news) == 0 {
 		return
 	}
-	for i := range p.b.InForce { // the slice may have moved while it grew
+	for i := len(p.b.InForce) - len(p.news); i < len(p.b.InForce); i++ { // the slice may have moved while it grew
 		d := &p.b.InForce[i]
-		if i >= len(p.b.InForce)-len(p.news) {
-			if r, ok := p.layout.find(d.Ref, p.m.shared); ok {
-				p.out.set(r, d)
-			}
+		if r, ok := p.layout.find(d.Ref, int32(len(p.chain))); ok && !p.out.gone(r) { // as the next request will, which shares all of it
+			p.out.set(r, d)
 		}
 	}
 	p.out.refresh()

@@ -93,6 +93,7 @@ type scene struct {
 	at             time.Time
 	model, tenant  string
 	session, agent string
+	aside          bool              // what is sent is said to be side traffic
 	o              *pipeline.Outcome // of the last request
 	stands         map[string]string // by call: what was sent in the place of its result
 }
@@ -138,7 +139,7 @@ func (s *scene) sendMarked(k *talk, kind pipeline.Kind, shortened string) {
 	s.at = s.at.Add(time.Second)
 	in := k.Body()
 	r := ask(in, s.c, s.at)
-	r.Tenant, r.Session, r.Agent = s.tenant, s.session, s.agent
+	r.Tenant, r.Session, r.Agent, r.Auxiliary = s.tenant, s.session, s.agent, s.aside
 	s.o = s.e.Request(context.Background(), r)
 	out := in
 	if s.o.Body != nil {

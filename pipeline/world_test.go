@@ -103,6 +103,7 @@ type world struct {
 	policy   simprovider.Policy
 	forgot   int  // tokens of shorter prefixes that lapsed while a longer one was read
 	lost     int  // tokens more uncached than without tidemark, all requests together
+	bridged  int  // tokens that bridges read, less those that were lost since
 	blind    bool // no response is looked at
 	pending  []onItsWay
 	said     tallyOf
@@ -331,6 +332,13 @@ func (w *world) send(ev *simagent.Event) {
 	declared := o.Move != nil || o.Held > 0 || slices.ContainsFunc(o.New, func(d pipeline.DecisionMade) bool { return d.Matured })
 	lost := (after.Prompt - after.Usage.Read) - (before.Prompt - before.Usage.Read)
 	w.lost += lost
+	// A bridge reads what is not found without it, in the place of a breakpoint that a rewind would find: no more than that.
+	if o.Breakpoints.Kept > 0 && o.Move == nil {
+		w.bridged += max(0, after.Usage.Read-before.Usage.Read)
+	}
+	if paid := min(lost, w.bridged); paid > 0 {
+		w.bridged, lost = w.bridged-paid, lost-paid
+	}
 	if w.base.Levers.TTL != pipeline.KeepTTL {
 		// What a lift kept alive was not written anew, nor was what is shorter: reads count in sum. A provider that renews
 		// nothing but the entry that it read lets the shorter ones lapse, and a rewind pays for them once more.
