@@ -22,7 +22,7 @@ func TestInlineAmongForksAndCuts(t *testing.T) {
 	given, forks, cuts := 0, 0, 0
 	for f, v := range map[transcript.Format]vendor{transcript.Anthropic: claude, transcript.Chat: vendors[transcript.Chat], transcript.Converse: vendors[transcript.Converse]} {
 		t.Run(f.String(), func(t *testing.T) {
-			c := deepConfig(t, 2500)
+			c := deepConfig(t, 1200)
 			c.Inline = true
 			rapid.Check(t, func(t *rapid.T) {
 				d := newInlineDuel(t, c, f, v)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/pipeline/breakpoint"
 	"github.com/tidemark-dev/tidemark/pipeline/cache"
+	"github.com/tidemark-dev/tidemark/state"
 )
 
 // prefix is the beginning of an outbound.
@@ -64,6 +65,11 @@ func (p *pass) survey(marks []breakpoint.Mark) worlds {
 			w.lapsed = e.Start.Add(e.TTL).Before(p.r.Now)
 		}
 	}
+	for cell, age := range p.spans() { // what became of the entries in it is not known: a world without lifts may hold them all
+		if weight := s.at[cell]; age <= cache.Short && weight > w.short.weight && weight <= w.tail {
+			w.short.cell, w.short.weight = cell, weight
+		}
+	}
 	for _, x := range []*prefix{&w.certain, &w.safe, &w.short, &w.plain, &w.known} {
 		x.tokens = p.tokensAt(x.cell)
 	}
@@ -77,6 +83,27 @@ func (p *pass) met() func(yield func(*cache.Entry) bool) {
 			for i := range entries {
 				e := &entries[i]
 				if e.Key == p.ix.Key && p.out.holds(e) && p.scale.thoughts[e.Cells] == e.Thoughts && !yield(e) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// spans yields how far the assumed spans of the session, of every branch, reach in the outbound, and how old they are.
+func (p *pass) spans() func(yield func(cell int32, age time.Duration) bool) {
+	return func(yield func(int32, time.Duration) bool) {
+		for _, b := range append([]*state.Branch{p.b0()}, p.sess.published()...) {
+			limit := p.fresh
+			if b.ID != p.b0().ID {
+				limit = common(b.Chain, p.chain)
+			}
+			for i := range b.Entries {
+				e := &b.Entries[i]
+				if !e.Assumed || !e.Under(p.ix.Key) {
+					continue
+				}
+				if cell := p.out.through(min(e.Msg, limit-1)); cell > 0 && !yield(cell, p.r.Now.Sub(e.Start)) {
 					return
 				}
 			}
