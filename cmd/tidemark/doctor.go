@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -21,15 +22,16 @@ type doctorCommand struct {
 
 // Run exits as check does: with 0 if nothing must be mended, with 1 if something must, with 2 if that cannot be said.
 func (c *doctorCommand) Run() error {
-	o := doctor.Options{Envoy: c.Envoy, Admin: c.Admin, Timeout: c.Timeout, Filters: knownFilters(), Now: time.Now()}
-	if c.TokenFile != "" {
-		token, err := firstToken(c.TokenFile)
-		if err != nil {
-			return &exitError{exitUsage, err}
-		}
-		o.Token = token
+	if c.Timeout <= 0 {
+		return &exitError{exitUsage, errors.New("--timeout must be above 0")}
 	}
-	report, err := doctor.Examine(context.Background(), o)
+	token, err := firstToken(c.TokenFile)
+	if err != nil {
+		return &exitError{exitUsage, err}
+	}
+	report, err := doctor.Examine(context.Background(), doctor.Options{
+		Envoy: c.Envoy, Admin: c.Admin, Token: token, Timeout: c.Timeout, Filters: knownFilters(), Now: time.Now(),
+	})
 	if err != nil {
 		return &exitError{exitUsage, err}
 	}
@@ -60,8 +62,12 @@ func (c *doctorCommand) write(w io.Writer, report *doctor.Report) error {
 	return err
 }
 
-// firstToken is the first token of a file as admin.token_file has it: the one to use while a second is being introduced.
+// firstToken is the first token of a file as admin.token_file has it: the one to use while a second is being introduced. Without a
+// file there is none.
 func firstToken(file string) (string, error) {
+	if file == "" {
+		return "", nil
+	}
 	b, err := os.ReadFile(file)
 	if err != nil {
 		return "", fmt.Errorf("read token: %w", err)

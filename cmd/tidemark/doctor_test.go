@@ -43,6 +43,7 @@ func TestDoctorExits(t *testing.T) {
 		{args(file("second-token-of-two\n")), exitUsage},
 		{args(file("# none\n")), exitUsage},
 		{args("/does/not/exist"), exitUsage},
+		{args(tokens, "--timeout", "0s"), exitUsage},
 		{[]string{"doctor", "--envoy", "", "--admin", ""}, exitUsage},
 		{[]string{"doctor", "--output", "xml"}, exitUsage},
 	} {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"strings"
 
 	"github.com/alecthomas/kong"
 
@@ -77,10 +78,19 @@ func run(args []string) int {
 	if e := (*exitError)(nil); errors.As(err, &e) {
 		code = e.code
 	}
-	if text := err.Error(); text != "" {
-		fmt.Fprintln(os.Stderr, "tidemark:", text)
+	if err.Error() != "" {
+		fmt.Fprintln(os.Stderr, "tidemark:", complaint(err))
 	}
 	return code
+}
+
+// complaint is an error in lines without what a terminal obeys: a server's certificate, or its answer, may be quoted in it.
+func complaint(err error) string {
+	lines := strings.Split(err.Error(), "\n")
+	for i, line := range lines {
+		lines[i] = printable(line)
+	}
+	return strings.Join(lines, "\n")
 }
 
 // release is set by the linker for releases.

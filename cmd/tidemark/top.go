@@ -37,7 +37,11 @@ const (
 
 // Run shows sessions until it is interrupted, or once.
 func (c *topCommand) Run() error {
-	client, err := top.NewClient(c.Admin, c.TokenFile)
+	token, err := firstToken(c.TokenFile)
+	if err != nil {
+		return &exitError{exitUsage, err}
+	}
+	client, err := top.NewClient(c.Admin, token)
 	if err != nil {
 		return &exitError{exitUsage, err}
 	}
@@ -58,7 +62,7 @@ func (c *topCommand) Run() error {
 			return fmt.Errorf("look at the terminal: %w", err)
 		}
 		if err := c.show(ctx, &redraw{os.Stdout}, client, top.Size{Width: w, Height: h}, coloured()); err != nil && ctx.Err() == nil {
-			_, _ = (&redraw{os.Stdout}).Write([]byte(err.Error() + "\n")) // it is asked again
+			_, _ = (&redraw{os.Stdout}).Write([]byte(complaint(err) + "\n")) // it is asked again
 		}
 		select {
 		case <-ctx.Done():

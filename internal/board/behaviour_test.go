@@ -1,8 +1,10 @@
 package board_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -177,4 +179,53 @@ func TestPageWithoutContent(t *testing.T) {
 	}
 	empty.Take(&event.Config{Head: event.Head{Time: noon, Event: event.NameConfig}, Result: "error", Errors: []string{"state: unknown key"}})
 	b.until(`document.body.innerText.includes('The config could not be loaded')`)
+}
+
+// TestPageAsksAgain: whatever becomes of an answer, the page goes on: none that comes, a token that no header can hold, a view that
+// was taken away. A look at an original is one look.
+func TestPageAsksAgain(t *testing.T) {
+	t.Parallel()
+	var looks atomic.Int32
+	s := serve(t, boardtest.Day(2, noon), board.Options{Content: func(ctx context.Context, id string) (string, error) {
+		looks.Add(1)
+		return original(ctx, id)
+	}}, true)
+	b := browse(t)
+	b.look(1440, "light")
+	b.open(s.url+"/ui/", "Admin token")
+	enter := func(text string) {
+		b.t.Helper()
+		eval[bool](b, fmt.Sprintf(`(document.querySelector('#token').value = %q, document.querySelector('form.token button').click(), true)`, text))
+	}
+	enter("tokén – wrong")
+	b.until(`document.querySelector('#token-help')?.textContent.startsWith('The server did not take')`)
+	enter(token)
+	b.await("Sessions")
+	// A server that was cut off: the answer never comes, and the page's patience ends.
+	eval[bool](b, `(window.ask = window.fetch, window.timeout = AbortSignal.timeout, AbortSignal.timeout = () => window.timeout.call(AbortSignal, 50),
+		window.fetch = (_, o) => new Promise((_, no) => o.signal.addEventListener('abort', () => no(o.signal.reason))), true)`)
+	b.until(`document.querySelector('#state').dataset.state === 'lost'`)
+	eval[bool](b, `(window.fetch = window.ask, AbortSignal.timeout = window.timeout, true)`)
+	b.until(`document.querySelector('#state').dataset.state === 'live'`)
+	// The token is withdrawn: what was shown does not come back when the window changes its size.
+	eval[bool](b, `(window.fetch = () => Promise.resolve(new Response('{}', { status: 401 })), true)`)
+	b.await("Admin token")
+	b.until(`document.activeElement.id === 'token'`)
+	b.look(900, "light")
+	b.settle()
+	b.await("Admin token")
+	eval[bool](b, `(window.fetch = window.ask, true)`)
+	_, _, id := s.links(t)
+	enter(token)
+	b.await("Sessions")
+	eval[bool](b, fmt.Sprintf(`(location.hash = '#/original/%s', true)`, id))
+	b.await("Original")
+	for range 3 {
+		eval[bool](b, `(window.dispatchEvent(new Event('visibilitychange')), true)`)
+		b.run(chromedp.Click("#pause"), chromedp.Click("#pause"))
+		b.settle()
+	}
+	if n := looks.Load(); n != 1 {
+		t.Errorf("one look at an original asked for it %d times", n)
+	}
 }

@@ -103,9 +103,7 @@ func (b *Board) take(e event.Event) (over []ending) {
 	if b.since.IsZero() && h.Event != event.NameConfig { // that of the start is no traffic
 		b.since = h.Time
 	}
-	if h.Time.After(b.now) {
-		b.now = h.Time
-	}
+	move(&b.now, h.Time)
 	switch e := e.(type) {
 	case *event.Config:
 		b.config = &Config{e.Time, e.Result, slices.Clone(e.Errors[:min(len(e.Errors), maxMarks)])}
@@ -162,9 +160,7 @@ func (b *Board) session(h *event.Head) *session {
 		s.details = b.detailed.PushBack(s)
 	}
 	b.detailed.MoveToBack(s.details)
-	if h.Time.After(s.last) {
-		s.last = h.Time
-	}
+	move(&s.last, h.Time)
 	for _, f := range []struct {
 		to   *string
 		from string
@@ -188,9 +184,7 @@ func (b *Board) lineage(s *session, h *event.Head) *lineage {
 	if h.Route != "" {
 		l.route = h.Route
 	}
-	if h.Time.After(l.last) {
-		l.last = h.Time
-	}
+	move(&l.last, h.Time)
 	l.turns = max(l.turns, h.Turn)
 	if l.active == nil {
 		l.active = b.lineages.PushBack(l)
@@ -199,11 +193,19 @@ func (b *Board) lineage(s *session, h *event.Head) *lineage {
 	return l
 }
 
+// move moves a time on to that of an event. One that is much earlier moves it back: the clock was wrong before, and what was active
+// then must not stay the last, nor all that comes now count as idle.
+func move(last *time.Time, t time.Time) {
+	if t.After(*last) || last.Sub(t) >= Idle {
+		*last = t
+	}
+}
+
 // finish ends the conversations that are idle by now.
 func (b *Board) finish() (over []ending) {
 	for f := b.lineages.Front(); f != nil; f = b.lineages.Front() {
 		l := f.Value.(*lineage)
-		if b.now.Sub(l.last) < Idle {
+		if b.now.Sub(l.last).Abs() < Idle { // one of hours to come is of a clock that was wrong
 			break
 		}
 		over = b.end(l, over)

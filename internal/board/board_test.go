@@ -139,29 +139,6 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestFinished: a conversation is told of once it is idle for an hour of event time, and once more for what comes after that.
-func TestFinished(t *testing.T) {
-	var over []string
-	b := board.New(board.Options{Finished: func(route string, net float64) { over = append(over, fmt.Sprintf("%s %.2f", route, net)) }})
-	at := func(minutes int, session string, net float64) {
-		h := event.Head{Time: noon.Add(time.Duration(minutes) * time.Minute), Event: event.NameUsage, Key: fmt.Sprint(session, minutes), Session: session, Lineage: "l", Route: "route-" + session}
-		b.Take(&event.Usage{Head: h, Modelled: &event.Account{Baseline: 10, Net: net}})
-	}
-	at(0, "a", 1)
-	at(1, "b", 4)
-	at(30, "a", 2)
-	at(60, "b", 4) // 59 minutes later: not idle
-	if len(over) != 0 {
-		t.Fatalf("ended too early: %v", over)
-	}
-	at(91, "c", 0)
-	at(95, "a", -5)
-	at(300, "c", 0)
-	if want := []string{"route-a 0.15", "route-b 0.40", "route-c 0.00", "route-a -0.50"}; !slices.Equal(over, want) {
-		t.Errorf("%v, want %v", over, want)
-	}
-}
-
 // TestVerdicts: of each result the last word by the time of a request counts, and what lies in a cut says so.
 func TestVerdicts(t *testing.T) {
 	b := board.New(board.Options{Content: original})

@@ -36,6 +36,10 @@ type section struct {
 	DynamicActiveClusters []clusterState `json:"dynamic_active_clusters"`
 	StaticRouteConfigs    []routeState   `json:"static_route_configs"`
 	DynamicRouteConfigs   []routeState   `json:"dynamic_route_configs"`
+	EcdsFilters           []struct {
+		EcdsFilter json.RawMessage `json:"ecds_filter"`
+		ErrorState refusal         `json:"error_state"`
+	} `json:"ecds_filters"`
 }
 
 type clusterState struct {
@@ -62,7 +66,7 @@ func parseDump(text []byte) (*dump, error) {
 		return nil, fmt.Errorf("read config_dump: %w", err)
 	}
 	d := &dump{clusters: map[string]tree{}}
-	routes, clusters := map[string]json.RawMessage{}, map[string]json.RawMessage{}
+	n := named{map[string]json.RawMessage{}, map[string]json.RawMessage{}, map[string]json.RawMessage{}}
 	var listeners []json.RawMessage
 	for i := range all.Configs {
 		s := &all.Configs[i]
@@ -74,11 +78,15 @@ func parseDump(text []byte) (*dump, error) {
 			d.refused("listener "+l.Name, l.ErrorState)
 		}
 		for _, r := range slices.Concat(s.StaticRouteConfigs, s.DynamicRouteConfigs) {
-			routes[nameOf(r.RouteConfig)] = r.RouteConfig
+			n.routes[nameOf(r.RouteConfig)] = r.RouteConfig
 			d.refused("routes "+nameOf(r.RouteConfig), r.ErrorState)
 		}
 		for _, c := range slices.Concat(s.StaticClusters, s.DynamicActiveClusters) {
-			clusters[nameOf(c.Cluster)] = c.Cluster
+			n.clusters[nameOf(c.Cluster)] = c.Cluster
+		}
+		for _, f := range s.EcdsFilters {
+			n.filters[nameOf(f.EcdsFilter)] = f.EcdsFilter
+			d.refused("filter "+nameOf(f.EcdsFilter), f.ErrorState)
 		}
 	}
 	for _, l := range listeners {
@@ -89,7 +97,7 @@ func parseDump(text []byte) (*dump, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read listener: %w", err)
 		}
-		if err := d.link(t, routes, clusters); err != nil {
+		if err := d.link(t, n); err != nil {
 			return nil, err
 		}
 		d.listeners = append(d.listeners, t)
@@ -120,46 +128,73 @@ func nameOf(text json.RawMessage) string {
 	return named.Name
 }
 
-// link puts route configs that come by RDS where they are named, and keeps the clusters that ext_proc filters ask. A route config
-// names no other, and is not asked to: one that named itself would have no end.
-func (d *dump) link(v any, routes, clusters map[string]json.RawMessage) error {
+// named are the parts of a dump that others speak of by name.
+type named struct{ routes, filters, clusters map[string]json.RawMessage }
+
+// link puts route configs that come by RDS, and filters that come by ECDS, where they are named, and keeps the clusters that ext_proc
+// filters ask. What is put in names no other of its kind, and is not asked to: one that named itself would have no end.
+func (d *dump) link(v any, n named) error {
 	switch v := v.(type) {
 	case []any:
 		for _, e := range v {
-			if err := d.link(e, routes, clusters); err != nil {
+			if err := d.link(e, n); err != nil {
 				return err
 			}
 		}
 	case tree:
 		for _, e := range v {
-			if err := d.link(e, routes, clusters); err != nil {
+			if err := d.link(e, n); err != nil {
 				return err
 			}
 		}
-		if rds, ok := v["rds"].(tree); ok && v["route_config"] == nil {
-			if text, ok := routes[word(rds["route_config_name"])]; ok {
-				t, err := decode(text)
-				if err != nil {
-					return fmt.Errorf("read routes: %w", err)
-				}
-				if err := d.link(t, nil, clusters); err != nil {
-					return err
-				}
-				v["route_config"] = t
-			}
+		return d.linkOne(v, n)
+	}
+	return nil
+}
+
+// linkOne puts in what v itself names.
+func (d *dump) linkOne(v tree, n named) error {
+	if rds, ok := v["rds"].(tree); ok && v["route_config"] == nil {
+		t, err := d.linked(n.routes[word(rds["route_config_name"])], named{clusters: n.clusters})
+		if err != nil {
+			return fmt.Errorf("read routes: %w", err)
 		}
-		if grpc, ok := v["envoy_grpc"].(tree); ok {
-			name := word(grpc["cluster_name"])
-			if text, ok := clusters[name]; ok && d.clusters[name] == nil {
-				t, err := decode(text)
-				if err != nil {
-					return fmt.Errorf("read cluster: %w", err)
-				}
-				d.clusters[name] = t
+		if t != nil {
+			v["route_config"] = t
+		}
+	}
+	if v["config_discovery"] != nil && v["typed_config"] == nil {
+		t, err := d.linked(n.filters[word(v["name"])], named{routes: n.routes, clusters: n.clusters})
+		if err != nil {
+			return fmt.Errorf("read filter: %w", err)
+		}
+		if t != nil {
+			v["typed_config"] = t["typed_config"]
+		}
+	}
+	if grpc, ok := v["envoy_grpc"].(tree); ok {
+		name := word(grpc["cluster_name"])
+		if text, ok := n.clusters[name]; ok && d.clusters[name] == nil {
+			t, err := decode(text)
+			if err != nil {
+				return fmt.Errorf("read cluster: %w", err)
 			}
+			d.clusters[name] = t
 		}
 	}
 	return nil
+}
+
+// linked is what a text holds, with what it names put in; nil for none.
+func (d *dump) linked(text json.RawMessage, n named) (tree, error) {
+	if text == nil {
+		return nil, nil //nolint:nilnil // there is none, and nothing is wrong
+	}
+	t, err := decode(text)
+	if err != nil {
+		return nil, err
+	}
+	return t, d.link(t, n)
 }
 
 func word(v any) string {

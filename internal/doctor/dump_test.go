@@ -25,3 +25,24 @@ func TestRoutesThatNameRoutes(t *testing.T) {
 		}
 	}
 }
+
+// TestFiltersThatNameFilters: the same of filters that come by ECDS.
+func TestFiltersThatNameFilters(t *testing.T) {
+	const listener = `{"listener": {"http_filters": [{"name": "f", "config_discovery": {"type_urls": ["ext_proc.v3.ExternalProcessor"]}}]}}`
+	for name, filters := range map[string]string{
+		"itself":    `{"ecds_filter": {"name": "f", "typed_config": {"in": {"name": "f", "config_discovery": {}}}}}`,
+		"a circle":  `{"ecds_filter": {"name": "f", "typed_config": {"name": "g", "config_discovery": {}}}}, {"ecds_filter": {"name": "g", "typed_config": {"name": "f", "config_discovery": {}}}}`,
+		"a cluster": `{"ecds_filter": {"name": "f", "typed_config": {"x": {"envoy_grpc": {"cluster_name": "c"}}}}}`,
+		"nothing":   `{"ecds_filter": []}, {}`,
+	} {
+		d, err := parseDump([]byte(`{"configs": [{"static_listeners": [` + listener + `]}, {"ecds_filters": [` + filters + `]}, {"static_clusters": [{"cluster": {"name": "c"}}]}]}`))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		sources, err := d.sources()
+		if err != nil || strings.Contains(string(sources[0].Data), `"typed_config"`) != (name != "nothing") || (name == "a cluster") != (d.clusters["c"] != nil) {
+			t.Errorf("%s: %v: %v, %s", name, err, d.clusters, sources[0].Data)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -117,11 +118,27 @@ func (t *Telemetry) trace(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("traces, by OTEL_TRACES_EXPORTER and OTEL_EXPORTER_OTLP_PROTOCOL: %w", err)
 	}
-	p := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(t.resource(ctx)))
+	p := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter, t.batching()...), sdktrace.WithResource(t.resource(ctx)))
 	t.closers = append(t.closers, p.Shutdown)
 	t.tracer = p.Tracer(scope, trace.WithInstrumentationVersion(t.o.Version))
 	t.open, err = newOpen()
 	return err
+}
+
+// maxQueued bounds the queue of spans, which is made in full at the start.
+const maxQueued = 1 << 20
+
+// batching takes the SDK's defaults where the environment asks for a size that cannot be: the SDK would panic over it.
+func (t *Telemetry) batching() (list []sdktrace.BatchSpanProcessorOption) {
+	for _, name := range []string{"OTEL_BSP_MAX_QUEUE_SIZE", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE"} {
+		if n, err := strconv.Atoi(os.Getenv(name)); err == nil && (n < 1 || n > maxQueued) {
+			t.report.Handle(fmt.Errorf("%s is %d, not 1 to %d: the defaults are in use", name, n, maxQueued))
+			list = []sdktrace.BatchSpanProcessorOption{
+				sdktrace.WithMaxQueueSize(sdktrace.DefaultMaxQueueSize), sdktrace.WithMaxExportBatchSize(sdktrace.DefaultMaxExportBatchSize),
+			}
+		}
+	}
+	return list
 }
 
 // meter starts the export of metrics if the environment wants it, and the gen_ai metrics if the options do.

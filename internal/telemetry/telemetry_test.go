@@ -421,6 +421,23 @@ func TestDeadCollector(t *testing.T) {
 	}
 }
 
+// TestNonsenseInTheEnvironment: whatever sizes and times of batches it asks for, tidemark starts, and spans arrive.
+func TestNonsenseInTheEnvironment(t *testing.T) {
+	for _, name := range []string{"BSP_MAX_QUEUE_SIZE", "BSP_MAX_EXPORT_BATCH_SIZE", "BSP_SCHEDULE_DELAY", "BSP_EXPORT_TIMEOUT"} {
+		for _, value := range []string{"-1", "0", "99999999999999", "999999999999999999999", "many"} {
+			t.Run(name+"="+value, func(t *testing.T) {
+				c := toCollector(t, "METRICS_EXPORTER", "none", name, value)
+				w := start(t, V01, Off)
+				r, o, v := example()
+				w.Answered(r, o)
+				w.Observed(r, o, v)
+				w.close(t)
+				c.Spans(t, 1, func(s otlptest.Span) bool { return s.GetName() == spanName })
+			})
+		}
+	}
+}
+
 func TestProviders(t *testing.T) {
 	for want, r := range map[string]pipeline.Request{
 		"anthropic":          {Format: transcript.Anthropic},

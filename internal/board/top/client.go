@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 
 	"github.com/tidemark-dev/tidemark/internal/board"
@@ -27,10 +26,9 @@ type Client struct {
 	http        http.Client
 }
 
-// NewClient returns a client of an admin listener: http://HOST:PORT, https://HOST:PORT or unix:PATH. tokenFile holds the token, in its
-// first line that is neither empty nor a comment; it may be empty.
-func NewClient(admin, tokenFile string) (*Client, error) {
-	c := &Client{base: strings.TrimSuffix(admin, "/")}
+// NewClient returns a client of an admin listener: http://HOST:PORT, https://HOST:PORT or unix:PATH. An empty token is not sent.
+func NewClient(admin, token string) (*Client, error) {
+	c := &Client{base: strings.TrimSuffix(admin, "/"), token: token}
 	tr := &http.Transport{Proxy: http.ProxyFromEnvironment}
 	c.http = http.Client{Transport: tr, CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse // the token is for this host alone
@@ -45,20 +43,7 @@ func NewClient(admin, tokenFile string) (*Client, error) {
 	} else if u, err := url.Parse(admin); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, fmt.Errorf("%q is not an address: http://HOST:PORT, https://HOST:PORT or unix:PATH", admin)
 	}
-	if tokenFile == "" {
-		return c, nil
-	}
-	text, err := os.ReadFile(tokenFile)
-	if err != nil {
-		return nil, fmt.Errorf("read token: %w", err)
-	}
-	for line := range strings.Lines(string(text)) {
-		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
-			c.token = line
-			return c, nil
-		}
-	}
-	return nil, fmt.Errorf("%s holds no token", tokenFile)
+	return c, nil
 }
 
 // Sessions asks for the first sessions in an order: worst, recent, cost or losses.

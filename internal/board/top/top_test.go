@@ -2,8 +2,6 @@ package top_test
 
 import (
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -123,12 +121,5 @@ func TestClient(t *testing.T) {
 		if _, err := top.NewClient(address, ""); err == nil {
 			t.Errorf("%q is taken", address)
 		}
-	}
-	file := filepath.Join(t.TempDir(), "tokens")
-	if err := os.WriteFile(file, []byte("# none\n\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := top.NewClient("http://localhost:1", file); err == nil || !strings.Contains(err.Error(), "holds no token") {
-		t.Errorf("a file without a token: %v", err)
 	}
 }

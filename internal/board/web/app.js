@@ -47,13 +47,14 @@ function open() {
     if (a.dataset.view === (current.name === 'reasons' ? 'reasons' : 'sessions')) a.setAttribute('aria-current', 'page');
     else a.removeAttribute('aria-current');
   }
-  refresh(true);
+  refresh();
 }
 
 /** Asks once, shows what is new, and asks again later. */
-async function refresh(first) {
+async function refresh() {
   clearTimeout(timer);
   const shown = current;
+  const first = shown.data === undefined;
   const mine = (asking = new AbortController());
   try {
     const answer = await ask(shown.path, shown.tag, mine.signal);
@@ -68,7 +69,14 @@ async function refresh(first) {
     if (mine.signal.aborted || shown !== current) return;
     fail(error, first);
   }
-  if (!paused && shown === current && !shown.view.once) timer = setTimeout(refresh, document.hidden ? every * 15 : every, false);
+  if (!paused && shown === current && !shown.view.once) timer = setTimeout(refresh, document.hidden ? every * 15 : every);
+}
+
+/** Asks at once, unless the view is one that is asked for once: each look at an original counts. */
+function again() {
+  if (current.view.once && current.data) return;
+  asking.abort();
+  refresh();
 }
 
 function draw(first) {
@@ -87,10 +95,12 @@ function draw(first) {
 let opened = false; // a page that was just loaded keeps the focus where the browser has it
 
 function fail(error, first) {
+  if (error.status === 401 || error.status === 404) current.data = current.tag = undefined; // it is theirs no more, or is gone
   if (error instanceof Refused && error.status === 401) {
     tell('wait', 'token needed');
+    const there = main.querySelector('form.token');
     morph(main, [askToken()]);
-    if (first) main.querySelector('input')?.focus();
+    if (first || !there) main.querySelector('input').focus(); // what had the focus is gone
     clearTimeout(timer);
     current.view = { ...current.view, once: true };
     return;
@@ -141,7 +151,7 @@ const actions = {
     pauseButton.setAttribute('aria-pressed', String(paused));
     tell(paused ? 'paused' : 'live');
     if (paused) clearTimeout(timer);
-    else refresh(false);
+    else again();
   },
 };
 
@@ -156,7 +166,7 @@ addEventListener('submit', (e) => {
   token.set(e.target.querySelector('input').value.trim());
   open();
 });
-addEventListener('visibilitychange', () => !document.hidden && !paused && refresh(false));
+addEventListener('visibilitychange', () => !document.hidden && !paused && again());
 let resized;
 addEventListener('resize', () => {
   clearTimeout(resized);
