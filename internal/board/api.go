@@ -1,6 +1,7 @@
 package board
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -142,7 +143,7 @@ func (b *Board) Handler() http.Handler {
 		b.mu.Lock()
 		version := b.version
 		b.mu.Unlock()
-		b.answer(w, r, version, func() any { o := b.Overview(); return &o })
+		b.answer(w, r, version, func() ([]byte, error) { return json.Marshal(b.Overview()) })
 	})
 	mux.HandleFunc("GET "+Prefix+"sessions", b.serveSessions)
 	mux.HandleFunc("GET "+Prefix+"sessions/{id}", b.serveSession)
@@ -152,7 +153,7 @@ func (b *Board) Handler() http.Handler {
 }
 
 // answer writes what get returns as JSON, unless the reader has that version.
-func (b *Board) answer(w http.ResponseWriter, r *http.Request, version uint64, get func() any) {
+func (b *Board) answer(w http.ResponseWriter, r *http.Request, version uint64, get func() ([]byte, error)) {
 	h := w.Header()
 	tag := fmt.Sprintf(`"%s-%d"`, b.nonce, version)
 	h.Set("ETag", tag)
@@ -161,11 +162,11 @@ func (b *Board) answer(w http.ResponseWriter, r *http.Request, version uint64, g
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	write(w, get())
+	body, err := get()
+	write(w, body, err)
 }
 
-func write(w http.ResponseWriter, v any) {
-	body, err := json.Marshal(v)
+func write(w http.ResponseWriter, body []byte, err error) {
 	if err != nil {
 		access.Refuse(w, http.StatusInternalServerError, access.Internal, "the answer cannot be written")
 		return
@@ -211,25 +212,17 @@ var orders = map[string]func(a, b *copied) int{
 	},
 }
 
-// Sessions returns a page of the sessions that are kept, in an order of those that [Board.Handler] lists; the more recently active
-// come first among equals. ok is false for an order that does not exist.
-func (b *Board) Sessions(order string, offset, limit int) (page Sessions, ok bool) {
-	compare, ok := orders[order]
-	if !ok {
-		return page, false
-	}
+// page is a page of sessions without its list, and what is to be listed, in an order of [orders]; the more recently active come
+// first among equals.
+func (b *Board) page(order string, offset, limit int) (page Sessions, list []*copied) {
 	b.mu.Lock()
 	all := make([]*copied, 0, len(b.sessions))
 	for e := b.recent.Back(); e != nil; e = e.Prev() {
 		all = append(all, e.Value.(*session).copy())
 	}
 	b.mu.Unlock()
-	slices.SortStableFunc(all, compare)
-	page = Sessions{Overview: b.Overview(), Sort: order, Offset: offset, List: []Session{}}
-	for _, c := range all[min(offset, len(all)):min(offset+limit, len(all))] {
-		page.List = append(page.List, c.shown())
-	}
-	return page, true
+	slices.SortStableFunc(all, orders[order])
+	return Sessions{Overview: b.Overview(), Sort: order, Offset: offset, List: []Session{}}, all[min(offset, len(all)):min(offset+limit, len(all))]
 }
 
 func (b *Board) serveSessions(w http.ResponseWriter, r *http.Request) {
@@ -244,10 +237,30 @@ func (b *Board) serveSessions(w http.ResponseWriter, r *http.Request) {
 	b.mu.Lock()
 	version := b.version
 	b.mu.Unlock()
-	b.answer(w, r, version, func() any {
-		page, _ := b.Sessions(order, offset, min(limit, maxLimit))
-		return &page
+	b.answer(w, r, version, func() ([]byte, error) {
+		page, list := b.page(order, offset, min(limit, maxLimit))
+		return page.with(list)
 	})
+}
+
+// with is the page with its list, as JSON. Most sessions are as they were when they were written last: that is not done again.
+func (s *Sessions) with(list []*copied) ([]byte, error) {
+	body, err := json.Marshal(s)
+	if err != nil {
+		return nil, fmt.Errorf("write sessions: %w", err)
+	}
+	body = append(make([]byte, 0, len(body)+1024*len(list)), bytes.TrimSuffix(body, []byte("]}"))...) // the list is its last member
+	for i, c := range list {
+		text, err := c.text()
+		if err != nil {
+			return nil, fmt.Errorf("write session: %w", err)
+		}
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = append(body, text...)
+	}
+	return append(body, "]}"...), nil
 }
 
 func number(s string, otherwise int) (int, error) {
@@ -298,5 +311,6 @@ func (b *Board) serveOriginal(w http.ResponseWriter, r *http.Request) {
 		o.Marker, o.Result = known.marker, &Shown{Result: *known}
 	}
 	b.mu.Unlock()
-	write(w, o)
+	body, err := json.Marshal(o)
+	write(w, body, err)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
+	"pgregory.net/rapid"
 
 	"github.com/tidemark-dev/tidemark/internal/access"
 	"github.com/tidemark-dev/tidemark/internal/board"
@@ -342,7 +343,7 @@ func (s *site) ask(t *testing.T, path, bearer, tag string) (status int, body []b
 	return res.StatusCode, b.Bytes(), res.Header
 }
 
-func decode[T any](t *testing.T, body []byte) (v T) {
+func decode[T any](t rapid.TB, body []byte) (v T) {
 	t.Helper()
 	if err := json.Unmarshal(body, &v); err != nil {
 		t.Fatalf("%v: %.200s", err, cmp.Or(string(body), "nothing"))

@@ -55,7 +55,7 @@ func TestClockThatJumps(t *testing.T) {
 		if told["right"] != 0 {
 			t.Fatalf("a conversation that goes on ended %d times", told["right"])
 		}
-		page, _ := b.Sessions("recent", 0, 10)
+		page := sessions(t, b, "recent", 10)
 		if !page.Now.Equal(at) || !page.List[0].Last.Equal(at) {
 			t.Fatalf("now is %v, last %v, want %v", page.Now, page.List[0].Last, at)
 		}

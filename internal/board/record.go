@@ -2,7 +2,9 @@ package board
 
 import (
 	"container/list"
+	"encoding/json"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 	"unsafe"
@@ -172,6 +174,8 @@ type copied struct {
 	began, last                time.Time
 	turns, lineages            int
 	tally                      tally
+
+	text func() ([]byte, error) // JSON of what is shown, written once
 }
 
 func (s *session) copy() *copied {
@@ -183,6 +187,7 @@ func (s *session) copy() *copied {
 		for _, l := range s.order {
 			c.turns += l.turns
 		}
+		c.text = sync.OnceValues(func() ([]byte, error) { return json.Marshal(c.shown()) })
 		s.copied = c
 	}
 	return s.copied

@@ -1,6 +1,7 @@
 package board
 
 import (
+	"encoding/json"
 	"net/http"
 	"slices"
 )
@@ -17,7 +18,7 @@ func (b *Board) serveSession(w http.ResponseWriter, r *http.Request) {
 	}
 	version := s.version
 	b.mu.Unlock()
-	b.answer(w, r, version, func() any { return b.view(s, lineage, chosen) })
+	b.answer(w, r, version, func() ([]byte, error) { return json.Marshal(b.view(s, lineage, chosen)) })
 }
 
 // view copies a session under the lock, and makes what is shown of it after that.
@@ -70,7 +71,7 @@ func (b *Board) serveRequest(w http.ResponseWriter, r *http.Request) {
 	}
 	version := k.of.of.version
 	b.mu.Unlock()
-	b.answer(w, r, version, func() any { return b.request(k) })
+	b.answer(w, r, version, func() ([]byte, error) { return json.Marshal(b.request(k)) })
 }
 
 func (b *Board) request(k *record) *RequestView {
