@@ -149,6 +149,7 @@ func (t *sent) judge(ob *Observation, r *Response) {
 		route.refute(cold, t.sess.key)
 	}
 	if t.move != nil {
+		ob.Move, ob.Moved = t.move, t.moved
 		ob.MoveForecast = t.move.Sum.Gain * t.price.Rates(u.Prompt()).Input / 1e6
 	}
 	safe, certain := t.worlds.safe.tokens, t.worlds.certain.tokens

@@ -18,8 +18,10 @@ type sent struct {
 	price  *cache.Price
 	key    state.Digest
 	marks  []cache.Mark
+	end    cache.Mark                 // the last of them, or the end of the outbound where there is none
 	met    map[state.Digest]time.Time // entries that were a part of the outbound, and when they were last sent before
 	at     time.Time
+	since  time.Time // when the first of those was sent that this one sends again; else at
 	worlds worlds
 	bill   bill
 	ratio  float64 // tokens of a character as far as was known
@@ -37,8 +39,9 @@ type sent struct {
 	brake  bool          // short reads brake the branch
 	left   int           // tokens that a believed lapse left to be read; -1: nothing lapsed
 	move   *Move
+	moved  string // key of the outcome whose move it is
 	first  bool
-	lapsed bool // this request repeats one that was not billed, and what that would have read had lapsed
+	lapsed bool // this request sends again one that was not billed, and what that would have read had lapsed
 	asked  bool // for a diagnosis
 	told   atomic.Bool
 
@@ -52,7 +55,7 @@ func (p *pass) remember() {
 	}
 	t := &sent{
 		e: p.e, sess: p.sess, branch: p.b.ID, main: p.side == "", route: p.r.Route, price: p.price, key: p.ix.Key,
-		marks: p.cacheMarks(), met: map[state.Digest]time.Time{}, at: p.r.Now, worlds: p.worlds, bill: p.bill, ratio: tokens(p.b, 1), plain: p.clientTTL(),
+		marks: p.cacheMarks(), met: map[state.Digest]time.Time{}, at: p.r.Now, since: p.r.Now, worlds: p.worlds, bill: p.bill, ratio: tokens(p.b, 1), plain: p.clientTTL(),
 		change: p.changed(), left: -1, move: p.o.Move, first: p.m.branch == nil, asked: p.out.ask != "", again: p.o.Again,
 		automatic: p.ix.Format.Automatic(),
 	}
@@ -80,6 +83,15 @@ func (p *pass) remember() {
 				t.beyond = append(t.beyond, e.Tokens)
 			}
 		}
+	}
+	if n := len(t.marks); n > 0 {
+		t.end = t.marks[n-1]
+	} else {
+		n := int32(len(p.out.ids)) - 1
+		t.end = cache.Mark{ID: p.out.ids[n], Cells: n}
+	}
+	if t.move != nil {
+		t.moved = p.o.Key
 	}
 	p.repeats(t)
 	p.o.sent = t

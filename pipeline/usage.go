@@ -85,5 +85,7 @@ type Observation struct {
 	LiftMisjudged bool     // a lift to one hour did not do what it was done for
 	Ineffective   bool     // the outbound shrank, and the provider was billed for the old size
 	Braked        bool     // the branch decides nothing new from now on
-	MoveForecast  float64  // USD that the request's move was to save over the horizon, 0 without one
+	Move          *Move    // that is billed here: the request's own, or of one before it that was answered with an error
+	Moved         string   // key of the outcome whose move it is
+	MoveForecast  float64  // USD that the move was to save over the horizon, 0 without one
 }

@@ -18,13 +18,14 @@ type prefix struct {
 
 // worlds is what the provider holds of an outbound as it is forwarded, in several models of the world.
 type worlds struct {
-	certain prefix // the deepest that it holds by its own word
-	safe    prefix // the deepest that it holds by its own word even if no lift ever worked
-	short   prefix // the deepest that a world would hold in which every breakpoint asks for five minutes
-	plain   prefix // ... in which every breakpoint asks for what the client's do
-	known   prefix // the deepest that was ever sent, alive or not
-	lapsed  bool   // that one has outlived its TTL
-	tail    int32  // weight through the last breakpoint; 0 without one: nothing is cached
+	certain prefix    // the deepest that it holds by its own word
+	safe    prefix    // the deepest that it holds by its own word even if no lift ever worked
+	short   prefix    // the deepest that a world would hold in which every breakpoint asks for five minutes
+	plain   prefix    // ... in which every breakpoint asks for what the client's do
+	known   prefix    // the deepest that was ever sent, alive or not
+	lapsed  bool      // that one has outlived its TTL
+	until   time.Time // when it does
+	tail    int32     // weight through the last breakpoint; 0 without one: nothing is cached
 	total   int32
 }
 
@@ -62,7 +63,8 @@ func (p *pass) survey(marks []breakpoint.Mark) worlds {
 			deeper(&w.plain, e)
 		}
 		if deeper(&w.known, e) {
-			w.lapsed = e.Start.Add(e.TTL).Before(p.r.Now)
+			w.until = e.Start.Add(e.TTL)
+			w.lapsed = w.until.Before(p.r.Now)
 		}
 	}
 	for cell, age := range p.spans() { // what became of the entries in it is not known: a world without lifts may hold them all

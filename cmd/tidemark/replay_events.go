@@ -21,16 +21,18 @@ import (
 // events reports whether what is to be replayed are files of events. Those are reported as they are: no flag changes what
 // happened.
 func (c *replayCommand) events() (bool, error) {
-	n := 0
+	n, empty := 0, 0
 	for _, name := range c.Sessions {
 		if eventlog.Is(name) {
 			n++
+		} else if fi, err := os.Stat(name); err == nil && fi.Mode().IsRegular() && fi.Size() == 0 { // the newest, on a full disk
+			empty++
 		}
 	}
 	switch {
 	case n == 0:
 		return false, nil
-	case n < len(c.Sessions):
+	case n+empty < len(c.Sessions):
 		return false, errors.New("some files hold events and some do not; give one kind")
 	case len(c.Compare) > 0 || c.Route != "" || c.Bodies != "" || c.SVG != "" || c.Score != "":
 		return false, errors.New("files of events say what happened; only --json goes with them")

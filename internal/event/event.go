@@ -160,6 +160,7 @@ type Usage struct {
 	Observed Billed   `json:"observed"`                  // what the provider said
 	Modelled *Account `json:"modelled,omitempty"`        // nil where nothing can be said, as of side traffic
 	Expected int      `json:"expected_cached,omitempty"` // calibrated: what certain entries let expect to be read
+	Moved    string   `json:"moved,omitempty"`           // key of the request whose move is billed here, if it is another one, which was answered with an error
 }
 
 // Billed are the provider's numbers. Tokens are counted once: Input are those that were neither read from the cache nor written

@@ -204,7 +204,8 @@ func TestMovesRealiseRemoval(t *testing.T) {
 			}
 			u.Modelled.Removal = u.Modelled.Again.USD
 			events = append(events, r)
-			if rapid.Bool().Draw(rt, "moves") {
+			moves := rapid.Bool().Draw(rt, "moves")
+			if moves {
 				r.Sizes.Removed = rapid.IntRange(1, 1000).Draw(rt, "removed")
 				left[r.Lineage] += r.Sizes.Removed
 				m := &event.Move{Head: r.Head, Removed: r.Sizes.Removed}
@@ -212,10 +213,18 @@ func TestMovesRealiseRemoval(t *testing.T) {
 				u.Modelled.Removal += rapid.Float64Range(-1, 1).Draw(rt, "move")
 				events = append(events, m)
 			}
-			if rapid.Bool().Draw(rt, "billed") {
-				events = append(events, u)
-				want += u.Modelled.Removal
+			switch {
+			case rapid.Bool().Draw(rt, "billed"):
+			case moves && rapid.Bool().Draw(rt, "sent again"): // it was answered with an error, and so decides nothing any more
+				again := &event.Request{Head: r.Head}
+				again.Key += " again"
+				u.Key, u.Moved = again.Key, r.Key
+				events = append(events, again)
+			default:
+				continue
 			}
+			events = append(events, u)
+			want += u.Modelled.Removal
 		}
 		got := 0.0
 		for _, m := range summary(t, write(t, "events.jsonl", eventtest.Lines(t, events...))).Total.Moves {

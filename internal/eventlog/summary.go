@@ -126,7 +126,12 @@ func (s *Session) add(e event.Event) {
 		r := s.request(h)
 		r.parent, r.removed = e.Parent, e.Sizes.Removed
 	case *event.Usage:
-		s.request(h).account = e.Modelled
+		r := s.request(h)
+		r.account = e.Modelled
+		if was := s.byKey[e.Moved]; was != nil { // was never billed
+			r.move, r.removed = cmp.Or(r.move, was.move), r.removed+was.removed
+			was.move, was.removed = nil, 0
+		}
 	case *event.Move:
 		m := &Move{
 			Time: h.Time, Session: h.Session, Lineage: h.Lineage, N: h.N, Kind: e.Kind, Filter: e.Filter, Message: e.Message, Removed: e.Removed, Decisions: e.Decisions,

@@ -188,6 +188,9 @@ func (m *Metrics) ResponseEvents(r *pipeline.Request, o *pipeline.Outcome, v *pi
 		},
 	}
 	e.Model = v.Model
+	if v.Moved != o.Key {
+		e.Moved = v.Moved
+	}
 	if a := v.Account; a != nil {
 		e.Modelled = &event.Account{
 			Baseline: v.Baseline, Removal: a.Removal, Levers: a.Levers, Reuse: a.Reuse, Net: v.Net(), Provider: v.Provider,

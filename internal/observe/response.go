@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"math"
@@ -79,11 +80,17 @@ func (m *Metrics) Observed(r *pipeline.Request, o *pipeline.Outcome, v *pipeline
 		m.lost.WithLabelValues(labels...).Add(float64(max(0, v.Loss.Tokens)))
 		m.lostCost.WithLabelValues(labels...).Add(m.priceOfLoss(v))
 	}
-	if o.Move != nil && v.MoveForecast > 0 {
-		m.forecast.WithLabelValues(o.Move.Kind).Add(v.MoveForecast)
+	if k := billedMove(o, v); k != nil && v.MoveForecast > 0 {
+		m.forecast.WithLabelValues(k.Kind).Add(v.MoveForecast)
 	}
 	m.realise(o, v)
 	m.verdicts(route, v)
+}
+
+// billedMove is the move that is billed with a response, nil without one: that of a request which was answered with an error is billed
+// with the one that sends it again.
+func billedMove(o *pipeline.Outcome, v *pipeline.Observation) *pipeline.Move {
+	return cmp.Or(v.Move, o.Move)
 }
 
 func (m *Metrics) bill(route, model string, v *pipeline.Observation) {

@@ -64,7 +64,7 @@ func (m *Metrics) realise(o *pipeline.Outcome, v *pipeline.Observation) {
 	if a == nil || a.First.USD == 0 && a.Again.USD == 0 && a.Rewrote == 0 {
 		return
 	}
-	kind := kindOf(o)
+	kind := kindOf(billedMove(o, v))
 	m.followMu.Lock()
 	defer m.followMu.Unlock()
 	by := m.follow(o)
@@ -85,11 +85,11 @@ func (m *Metrics) realise(o *pipeline.Outcome, v *pipeline.Observation) {
 }
 
 // kindOf is the place in moveKinds of what a request left out. A move for want of room is one into the cache.
-func kindOf(o *pipeline.Outcome) int {
+func kindOf(move *pipeline.Move) int {
 	switch {
-	case o.Move == nil:
+	case move == nil:
 		return 2
-	case o.Move.Kind == pipeline.Cold:
+	case move.Kind == pipeline.Cold:
 		return 0
 	}
 	return 1

@@ -58,6 +58,23 @@ func TestSavings(t *testing.T) {
 	value(t, m, "tidemark_own_cost_usd_total{purpose=summary} 0.5")
 }
 
+// TestMoveIsBilledLater: what a move comes to is told of its kind, and of its request, when it is billed with another one.
+func TestMoveIsBilledLater(t *testing.T) {
+	m := observe.NewMetrics("")
+	r, again := request(), &pipeline.Outcome{Key: "k2", Session: "s", Branch: 7}
+	v := saving(pipeline.Priced{Read: 3000, USD: 0.25}, pipeline.Priced{}, 1.25, 0)
+	v.Move, v.Moved, v.MoveForecast = &pipeline.Move{Kind: pipeline.Warm}, "k1", 2
+	m.Observed(r, again, v)
+	value(t, m, "tidemark_move_realised_usd{kind=warm} -1")
+	value(t, m, "tidemark_move_predicted_usd_total{kind=warm} 2")
+	for own, want := range map[string]string{"k1": "", "k2": "k1"} {
+		again.Key = own
+		if u := m.ResponseEvents(r, again, v)[0].(*event.Usage); u.Moved != want { //nolint:forcetypeassert // it is the first
+			t.Errorf("request %s bills the move of %q, want %q", own, u.Moved, want)
+		}
+	}
+}
+
 // TestSessionMetrics: what is asked at a scrape, and what is told of finished conversations and of events.
 func TestSessionMetrics(t *testing.T) {
 	m := observe.NewMetrics("")
