@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"slices"
+
 	"github.com/tidemark-dev/tidemark/pipeline/cache"
 	"github.com/tidemark-dev/tidemark/state"
 )
@@ -45,7 +47,7 @@ func (p *pass) repeats(t *sent) {
 	if known := &was.worlds; known.known.cell > 0 { // it may have lapsed while nothing was answered
 		t.worlds.lapsed, t.worlds.until = t.worlds.lapsed || known.until.Before(t.at), known.until
 	}
-	t.again = append(was.again[:len(was.again):len(was.again)], t.again...)
+	t.again = append(slices.Clip(was.again), t.again...)
 	t.leaves(was)
 }
 
