@@ -58,7 +58,7 @@ func (d *inlineDuel) askMany(ids []string) {
 // wild plays a session and counts what happened in it.
 func (d *inlineDuel) wild(n map[string]*int) {
 	t := d.t
-	given := map[string]string{} // by call
+	given, asked := map[string]string{}, map[string]string{} // by call: what it was given, and the client's answer as it was written first
 	var ids []string
 	engines := []*pipeline.Engine{d.e, nil}
 	for i := range rapid.IntRange(6, 14).Draw(t, "requests") {
@@ -115,6 +115,11 @@ func (d *inlineDuel) wild(n map[string]*int) {
 			if !strings.HasPrefix(ix.CallID(res), "toolu") {
 				continue
 			}
+			answer := rawResult(t, d.f, s.in, ix.CallID(res))
+			if was, ok := asked[key]; ok && was != answer { // the client wrote its own answer anew: that is another result, of long ago
+				continue
+			}
+			asked[key] = answer
 			if was, ok := given[key]; ok && was != text {
 				t.Fatalf("call %s: %.60q stood there, now %.60q (kind %v, gate %q)", key, was, text, s.o.Kind, s.o.Gate)
 			}
@@ -131,4 +136,20 @@ func (d *inlineDuel) wild(n map[string]*int) {
 			}
 		}
 	}
+}
+
+// rawResult is the block of a body that answers a call, as it is written.
+func rawResult(t *rapid.T, f transcript.Format, body []byte, call string) string {
+	ix, err := transcript.Parse(body, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ix.Release()
+	for i := range ix.Results {
+		if r := &ix.Results[i]; ix.CallID(r) == call {
+			return string(ix.Blocks[r.Block].Raw.Of(body))
+		}
+	}
+	t.Fatalf("call %s has no answer", call)
+	return ""
 }
