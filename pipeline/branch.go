@@ -57,6 +57,11 @@ func (p *pass) branch(ctx context.Context) error {
 // adopt takes over what other sessions of the tenant know of the same conversation: clients resume under a new session id,
 // and the provider's cache knows no sessions.
 func (p *pass) adopt(ctx context.Context) error {
+	if p.side != "" { // what nothing is known of is asked for each time: a slow store must not hold up small requests, or the session
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, patience(ctx))
+		defer cancel()
+	}
 	others, _, err := p.e.related(ctx, p.sess.key, p.chain, p.r.Now)
 	if err != nil && p.gate == "" {
 		return fall(filters.StoreUnavailable, err)
@@ -151,7 +156,8 @@ func (p *pass) fork() *state.Branch {
 	p.o.Parent = from.ID
 	n := p.m.shared
 	c.Chain = c.Chain[:n]
-	c.Entries = cache.Clip(from.Entries, n)
+	several := int(n) < len(p.ix.Messages) && p.ix.Messages[n].Last-p.ix.Messages[n].First > 1
+	c.Entries = cache.Clip(from.Entries, n, several)
 	held := c.Held[:0]
 	for _, h := range from.Held {
 		if r, ok := p.layout.find(h.Ref, n); ok && p.ix.Results[r].Msg < n {

@@ -110,11 +110,11 @@ func (p *pass) noted() *state.Branch {
 	marks := p.cacheMarks()
 	if p.side != "" { // nothing but what it wrote or read of the cache
 		b := p.m.branch.Clone()
-		b.Entries = cache.Note(b.Entries, p.ix.Key, marks, p.out.holds, p.r.Now)
+		b.Entries = cache.Note(b.Entries, p.ix.Key, marks, p.out.renews, p.r.Now)
 		return b
 	}
 	b := p.b.Clone()
-	b.Entries = cache.Note(b.Entries, p.ix.Key, marks, p.out.holds, p.r.Now)
+	b.Entries = cache.Note(b.Entries, p.ix.Key, marks, p.out.renews, p.r.Now)
 	if p.m.kind != KindRetry || len(p.chain) >= len(b.Chain) {
 		b.Chain = p.chain
 	}

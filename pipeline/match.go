@@ -137,7 +137,11 @@ func (p *pass) reach(o *outbound, e *cache.Entry, limit int32) int32 {
 	switch {
 	case !p.live(e):
 	case e.Assumed || p.ix.Format.Automatic(): // a provider that caches by itself finds any beginning again, not whole prompts alone
-		return o.through(min(e.Msg, limit-1))
+		k := o.through(min(e.Msg, limit-1))
+		if o.holds(e) { // all of it, whatever messages the client makes of the same blocks
+			k = max(k, e.Cells)
+		}
+		return k
 	case o.holds(e):
 		return e.Cells
 	}

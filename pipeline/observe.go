@@ -40,7 +40,7 @@ func (e *Engine) Observe(ctx context.Context, o *Outcome, r *Response) *Observat
 	if r.Status >= 400 && !t.told.Swap(true) {
 		e.take(ctx, t, func(s *session, b *state.Branch) {
 			t.unbilled(&b.Ledger)
-			s.unbilled(t)
+			s.unbilled(b, t)
 		})
 	}
 	if r.Usage == nil || r.Status/100 != 2 {

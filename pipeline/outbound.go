@@ -201,6 +201,18 @@ func (o *outbound) holds(e *cache.Entry) bool {
 	return !e.Assumed && int(e.Cells) < len(o.ids) && o.ids[e.Cells] == e.ID
 }
 
+// renews is holds for what the outbound keeps alive. A client that makes one message of two, or two of one, changes no prefix: then
+// the entry ends in another message than a fork knows of.
+func (o *outbound) renews(e *cache.Entry) bool {
+	if !o.holds(e) {
+		return false
+	}
+	if s, ok := slices.BinarySearch(o.cell, e.Cells); ok {
+		e.Msg = max(e.Msg, o.ix.Seq(int32(s)).Msg)
+	}
+	return true
+}
+
 // resultCell is the cell of a result's block.
 func (o *outbound) resultCell(result int32) int32 {
 	return o.cell[o.ix.SeqOf(o.ix.Results[result].Block)]

@@ -11,9 +11,10 @@ import (
 // from it. What it was the first to do, to leave something out, to move, to come after a pause or with another system prompt, is
 // then billed with the request that sends it again, although that one decides nothing of it.
 
-// unbilled notes that the request was answered with an error. The lock of the session must be held.
-func (s *session) unbilled(t *sent) {
-	if !t.main {
+// unbilled notes that the request was answered with an error, unless it is told so late that the branch has gone on: what went on
+// from it has been told of already. The lock of the session must be held.
+func (s *session) unbilled(b *state.Branch, t *sent) {
+	if !t.main || b.Last.After(t.at) {
 		return
 	}
 	if len(s.unpaid) >= state.MaxBranches { // of branches that are gone by now
@@ -32,8 +33,11 @@ func (p *pass) repeats(t *sent) {
 		return
 	}
 	was := p.sess.unpaid[p.m.branch.ID] // one that adds to the last message is a fork
-	delete(p.sess.unpaid, p.m.branch.ID)
-	if was == nil || t.key != was.key || !p.out.holds(&cache.Entry{ID: was.end.ID, Cells: was.end.Cells}) {
+	again := was != nil && t.key == was.key && p.out.holds(&cache.Entry{ID: was.end.ID, Cells: was.end.Cells})
+	if again || p.b.ID == p.m.branch.ID { // a fork that goes another way leaves it to the one that sends it again
+		delete(p.sess.unpaid, p.m.branch.ID)
+	}
+	if !again {
 		return
 	}
 	t.prior, t.first = was.prior, was.first
@@ -47,7 +51,9 @@ func (p *pass) repeats(t *sent) {
 	if known := &was.worlds; known.known.cell > 0 { // it may have lapsed while nothing was answered
 		t.worlds.lapsed, t.worlds.until = t.worlds.lapsed || known.until.Before(t.at), known.until
 	}
-	t.again = append(slices.Clip(was.again), t.again...)
+	t.again = append(slices.Clip(was.again), slices.DeleteFunc(slices.Clone(t.again), func(a Reused) bool { // the last message may be new again
+		return slices.ContainsFunc(was.again, func(b Reused) bool { return a.Call == b.Call && a.Kind == b.Kind })
+	})...)
 	t.leaves(was)
 }
 
@@ -56,7 +62,7 @@ func (t *sent) leaves(was *sent) {
 	first := was.out.first
 	if t.plain > 0 && t.at.Sub(was.since) > t.plain {
 		first = [2]int32{0, first[0] + first[1]}
-		t.out.again[1] = max(0, t.out.again[1]-first[1])
+		t.out.again = [2]int32{0, max(0, t.out.again[0]+t.out.again[1]-first[1])} // what was sent in between was never cached
 	} else {
 		t.out.again = was.out.again
 		if t.was.tokens > 0 && was.was.tokens == 0 { // the move is this one's own

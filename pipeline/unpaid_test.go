@@ -138,3 +138,94 @@ func (u unpaid) send(k *talk) {
 	}
 	u.ask(k.Conversation)
 }
+
+// warmed begins a conversation of which something is left out.
+func (u unpaid) warmed() *talk {
+	u.Helper()
+	k := u.talk()
+	u.send(k)
+	u.observe(u.answer())
+	for i := range 8 {
+		u.send(k.exchange(fmt.Sprint("r", i), "Read", readOf(fmt.Sprint("/w/", i)), fileOf(i)))
+		u.observe(u.answer())
+	}
+	u.send(k.edit("e1", "/w/1").say("Go on."))
+	return k
+}
+
+func newUnpaid(t *testing.T, every time.Duration) unpaid {
+	t.Helper()
+	return unpaid{newLive(t, staleAtDepth(t, pipeline.Moves{Warm: true, Budget: 1, Horizon: 400}), simprovider.Policy{}), false, every}
+}
+
+// TestOutageOnce: what is left out is counted once, also where it lapsed while it was sent again all the time.
+func TestOutageOnce(t *testing.T) {
+	for _, every := range []time.Duration{time.Minute, time.Second} {
+		u := newUnpaid(t, every)
+		k := u.warmed()
+		for range 12 {
+			u.wait(every)
+			u.observe(&pipeline.Response{Status: 503})
+			u.send(k)
+		}
+		a := u.observe(u.answer()).Account
+		u.send(k.say("And on."))
+		next := u.observe(u.answer()).Account
+		if a.First.Tokens() != next.Again.Tokens() || a.Again.Tokens() > 0 || next.First.Tokens() > 0 {
+			t.Errorf("every %v: %+v, then %+v", every, a, next)
+		}
+	}
+}
+
+// TestUnpaidLate: an error that is told after the request was sent again is not taken for one of what comes next.
+func TestUnpaidLate(t *testing.T) {
+	u := newUnpaid(t, time.Second)
+	k := u.warmed()
+	late := u.o
+	u.send(k)
+	u.observe(u.answer())
+	u.e.Observe(t.Context(), late, &pipeline.Response{Status: 503})
+	u.send(k.say("And on."))
+	if ob := u.observe(u.answer()); ob.Move != nil || ob.Loss != nil || ob.Account.First.Tokens() > 0 {
+		t.Errorf("%v, %v, %+v", ob.Move, ob.Loss, ob.Account)
+	}
+}
+
+// TestUnpaidFork: a fork that leaves before what was never billed leaves it to the request that sends it again.
+func TestUnpaidFork(t *testing.T) {
+	u := newUnpaid(t, time.Second)
+	k := u.warmed()
+	move := u.o.Move
+	u.observe(&pipeline.Response{Status: 503})
+	if u.send(k.cut(7).say("Something else.")); u.o.Kind != pipeline.KindFork {
+		t.Fatalf("kind %v", u.o.Kind)
+	}
+	if ob := u.observe(u.answer()); ob.Move != nil {
+		t.Errorf("the fork was told of %v", ob.Move)
+	}
+	u.send(k)
+	if ob := u.observe(u.answer()); move == nil || ob.Move != move || ob.Account.First.Tokens() == 0 {
+		t.Errorf("%v, %+v", ob.Move, ob.Account)
+	}
+}
+
+// TestUnpaidReuse: what is needed again is paid for once, though the message that brings it grew before it was billed.
+func TestUnpaidReuse(t *testing.T) {
+	var cost [2]float64
+	for i := range cost {
+		u := newUnpaid(t, time.Second)
+		k := u.warmed()
+		u.observe(u.answer())
+		u.send(k.exchange("again", "Read", readOf("/w/1"), fileOf(1)))
+		if i > 0 {
+			u.observe(&pipeline.Response{Status: 503})
+			last := &k.Messages[len(k.Messages)-1]
+			last.Blocks = append(slices.Clip(last.Blocks), gen.Text("Are you there?"))
+			u.send(k)
+		}
+		cost[i] = u.observe(u.answer()).Account.Reuse
+	}
+	if cost[0] == 0 || math.Abs(cost[1]-cost[0]) > cost[0]/100 {
+		t.Errorf("%v", cost)
+	}
+}

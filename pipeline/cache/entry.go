@@ -149,11 +149,12 @@ func Assume(entries []Entry, msg int32, ttl time.Duration, now time.Time) []Entr
 
 // Clip returns the entries as a fork sees them that shares only the first n messages: clipped to that, never dropped. A span that
 // exact entries were folded into, or will be, keeps the message behind those too: they may end within it, where both still are alike.
-func Clip(entries []Entry, n int32) []Entry {
+// So does every span if that message is one of several blocks: what is cached of unknown history may end at any of them.
+func Clip(entries []Entry, n int32, several bool) []Entry {
 	var out []Entry
 	for _, e := range entries {
 		deepest := n
-		if e.Assumed && e.Key == (Digest{}) {
+		if e.Assumed && e.Key == (Digest{}) && !several {
 			deepest--
 		}
 		e.Msg = min(e.Msg, deepest)

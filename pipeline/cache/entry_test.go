@@ -174,11 +174,12 @@ func TestClip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in, n := drawEntries(MaxEntries).Draw(t, "entries"), rapid.Int32Range(0, 25).Draw(t, "n")
 		was := slices.Clone(in)
-		clipped := Clip(in, n)
+		several := rapid.Bool().Draw(t, "several")
+		clipped := Clip(in, n, several)
 		if !cmp.Equal(in, was) {
 			t.Fatal("Clip changed what it was given")
 		}
-		assertNoColder(t, "Clip", in, clipped, epoch, func(p prefix) bool { return p.msg() < n })
+		assertNoColder(t, "Clip", in, clipped, epoch, func(p prefix) bool { return p.msg() < n || several && p.msg() == n })
 		for _, e := range clipped {
 			if e.Msg > n {
 				t.Fatalf("%v reaches beyond the first %d messages and the one behind them", e, n)
