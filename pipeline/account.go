@@ -75,10 +75,7 @@ func (p *pass) disturb() {
 // leftOut is the weight of the body as it came, and what decisions leave out of it.
 func (p *pass) leftOut() (in int32, out leftOut) {
 	in = p.scale.total
-	made := make(map[state.ResultRef]bool, len(p.news))
-	for _, d := range p.news {
-		made[d.Ref] = true
-	}
+	made := p.made()
 	for r, d := range p.out.over {
 		if d == nil {
 			continue
@@ -100,6 +97,15 @@ func (p *pass) leftOut() (in int32, out leftOut) {
 		out.add(true, beyond, less-before)
 	}
 	return in, out
+}
+
+// made are the results that this request decided on.
+func (p *pass) made() map[state.ResultRef]bool {
+	made := make(map[state.ResultRef]bool, len(p.news))
+	for _, d := range p.news {
+		made[d.Ref] = true
+	}
+	return made
 }
 
 // goneBefore is the weight that a cut of this request leaves out and that was left out before: by the cut which it extends, and
@@ -181,13 +187,21 @@ func (t *sent) baseline(u *Usage) *Usage {
 	return &b
 }
 
+// writing is what a token costs where it is sent for the first time, as the client sets breakpoints.
+func (t *sent) writing(r cache.Rates) float64 {
+	switch {
+	case t.plain > cache.Short:
+		return r.Write1h
+	case t.plain > 0:
+		return r.Write5m
+	}
+	return r.Input
+}
+
 // account splits what the request saved, or cost, by what did it. b is its baseline.
 func (t *sent) account(u, b *Usage, saved float64) Account {
 	rates, weigh := t.price.Rates(b.Prompt()), t.scaled(u)
-	write := rates.Write5m
-	if t.plain > cache.Short {
-		write = rates.Write1h
-	}
+	write := t.writing(rates)
 	price := func(out [2]int32) (p Priced) {
 		inside, behind := weigh(out[0]), weigh(out[1])
 		switch {
@@ -223,13 +237,7 @@ func (t *sent) reuse(b *Usage) (usd float64) {
 		return 0
 	}
 	rates, turns := t.price.Rates(b.Prompt()), map[int32]bool{}
-	write := rates.Write5m
-	switch {
-	case t.plain > cache.Short:
-		write = rates.Write1h
-	case t.plain == 0:
-		write = rates.Input
-	}
+	write := t.writing(rates)
 	for _, a := range t.again {
 		if turns[a.turn] = true; !a.inline { // given back within the request they are a part of its cost, and not of its baseline
 			usd += float64(a.Tokens) * write / 1e6

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/tidemark-dev/tidemark/pipeline/transcript"
-	"github.com/tidemark-dev/tidemark/state"
 )
 
 // Reused is content that had been left out and that the model asked for again.
@@ -65,10 +64,7 @@ func (p *pass) usedAgain() (all []Reused) {
 
 // goneBy lists the results that earlier requests left out. What this one leaves out the model had before it when it asked.
 func (p *pass) goneBy() (gone []int32) {
-	made := make(map[state.ResultRef]bool, len(p.news))
-	for _, d := range p.news {
-		made[d.Ref] = true
-	}
+	made := p.made()
 	for i := range p.ix.Results {
 		r := &p.ix.Results[i]
 		switch {

@@ -46,10 +46,15 @@ func (c *checkCommand) Run() error {
 	if err != nil {
 		return &exitError{exitUsage, err}
 	}
-	if err := c.write(os.Stdout, report); err != nil {
+	return told(c.write(os.Stdout, report), report.Errors())
+}
+
+// told is how a command ends that reports findings: well, with errors among them, or without having been able to write them.
+func told(err error, errs int) error {
+	switch {
+	case err != nil:
 		return &exitError{exitUsage, err}
-	}
-	if report.Errors() > 0 {
+	case errs > 0:
 		return &exitError{code: exitFailed}
 	}
 	return nil

@@ -35,13 +35,7 @@ func (c *doctorCommand) Run() error {
 	if err != nil {
 		return &exitError{exitUsage, err}
 	}
-	if err := c.write(os.Stdout, report); err != nil {
-		return &exitError{exitUsage, err}
-	}
-	if report.Errors() > 0 {
-		return &exitError{code: exitFailed}
-	}
-	return nil
+	return told(c.write(os.Stdout, report), report.Errors())
 }
 
 func (c *doctorCommand) write(w io.Writer, report *doctor.Report) error {

@@ -2,12 +2,11 @@ package doctor
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
-	"strings"
+	"slices"
+
+	"github.com/tidemark-dev/tidemark/internal/ask"
 )
 
 // Bounds of answers, in bytes. A config dump of a big mesh has tens of MB.
@@ -16,64 +15,20 @@ const (
 	maxAnswer = 16 << 20
 )
 
-// errTooBig says that an answer is larger than what is read of it.
-var errTooBig = errors.New("the answer is too big")
-
 // endpoint is an admin interface.
-type endpoint struct {
-	base   string
-	client *http.Client
-	token  string
-}
+type endpoint struct{ *ask.Endpoint }
 
 // reach prepares to ask an admin interface at an address as [Options] has it.
-func (d *doctor) reach(addr, token string) (*endpoint, error) {
-	tr := &http.Transport{DisableKeepAlives: true}
-	e := &endpoint{base: strings.TrimSuffix(addr, "/"), token: token, client: &http.Client{
-		Transport: tr, Timeout: d.Timeout,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // a token goes nowhere else
-	}}
-	path, socket := strings.CutPrefix(addr, "unix:")
-	switch {
-	case socket:
-		e.base = "http://localhost"
-		tr.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
-			var dialer net.Dialer
-			return dialer.DialContext(ctx, "unix", path)
-		}
-	case !strings.HasPrefix(addr, "http://") && !strings.HasPrefix(addr, "https://"):
-		return nil, fmt.Errorf("address %q starts with none of http://, https:// and unix", addr)
-	}
-	return e, nil
+func (d *doctor) reach(addr, token string) (endpoint, error) {
+	e, err := ask.New(addr, token, d.Timeout)
+	return endpoint{e}, err
 }
 
 // get returns the answer to a path. An answer that is not 200 is an error unless more of them are accepted.
-func (e *endpoint) get(ctx context.Context, path string, limit int64, accepted ...int) (body []byte, status int, err error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, e.base+path, http.NoBody)
-	if err != nil {
-		return nil, 0, err
+func (e endpoint) get(ctx context.Context, path string, limit int64, accepted ...int) (body []byte, status int, err error) {
+	body, status, err = e.Get(ctx, path, limit)
+	if err == nil && status != http.StatusOK && !slices.Contains(accepted, status) {
+		err = fmt.Errorf("read %s: status %d", path, status)
 	}
-	if e.token != "" {
-		r.Header.Set("Authorization", "Bearer "+e.token)
-	}
-	res, err := e.client.Do(r)
-	if err != nil {
-		return nil, 0, err
-	}
-	defer res.Body.Close()
-	body, err = io.ReadAll(io.LimitReader(res.Body, limit+1))
-	switch {
-	case err != nil:
-		return nil, 0, fmt.Errorf("read %s: %w", path, err)
-	case int64(len(body)) > limit:
-		return nil, 0, fmt.Errorf("read %s: %w: more than %d bytes", path, errTooBig, limit)
-	case res.StatusCode == http.StatusOK:
-		return body, res.StatusCode, nil
-	}
-	for _, s := range accepted {
-		if res.StatusCode == s {
-			return body, s, nil
-		}
-	}
-	return nil, 0, fmt.Errorf("read %s: status %d", path, res.StatusCode)
+	return body, status, err
 }
