@@ -95,6 +95,25 @@ func TestPageShowsHostileTextAsText(t *testing.T) {
 	b.open(s.url+"/ui/#/request/%", "Not there")
 }
 
+// TestPageTellsSums: whoever points at a bar with a move reads what the move was reckoned to come to.
+func TestPageTellsSums(t *testing.T) {
+	t.Parallel()
+	s := serve(t, boardtest.Day(8, noon), board.Options{}, false)
+	session, request, _ := s.links(t)
+	_, body, _ := s.ask(t, "/v1/board/requests/"+request, token, "")
+	sum := decode[board.RequestView](t, body).Moves[0].Sum
+	b := browse(t)
+	b.look(1440, "light")
+	b.open(s.url+"/ui/#/session/"+session, "Session")
+	before := eval[string](b, `document.querySelector('.readout').textContent`)
+	eval[bool](b, `(document.activeElement.blur(), document.querySelector('a.bar').dispatchEvent(new PointerEvent('pointerover', {bubbles: true})))`)
+	first := eval[string](b, `document.querySelector('.readout').textContent`)
+	eval[bool](b, fmt.Sprintf(`document.querySelector('a.bar[data-key="%s"]').dispatchEvent(new PointerEvent('pointerover', {bubbles: true}))`, request))
+	if after := eval[string](b, `document.querySelector('.readout').textContent`); sum == "" || !strings.Contains(after, sum) || strings.Contains(first, sum) || before == first {
+		t.Errorf("the sum is %q, the line below the picture says %q, %q and %q", sum, before, first, after)
+	}
+}
+
 // TestPageLives: what is new appears by itself, focus and what is open stay, pauses hold, and a lost server is told of and found
 // again.
 func TestPageLives(t *testing.T) {

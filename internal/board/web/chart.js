@@ -56,6 +56,7 @@ export const words = {
     if (r.shadow) list.push(`Shadow: mode active would have left out ${count(r.shadow.removed)} tokens.`);
     const marks = words.marks(r);
     if (marks) list.push(marks[0].toUpperCase() + marks.slice(1) + '.');
+    for (const move of r.moves ?? []) if (move.sum) list.push(`The sum of the move: ${move.sum}.`);
     return list.join(' ');
   },
 };
