@@ -265,7 +265,9 @@ func (w *world) send(ev *simagent.Event) {
 	if ev.Count {
 		return
 	}
+	first := false
 	if ev.Seen && o.Gate != filters.Off {
+		first = !w.seen
 		w.outage = w.outage || !w.seen && w.past[string(ev.Body)] // it was sent before anybody looked: what seems fresh is cached
 		w.seen = true
 	} else {
@@ -288,6 +290,7 @@ func (w *world) send(ev *simagent.Event) {
 		h.Set("Anthropic-Beta", "thinking-binding-controls-2026-08-01")
 	}
 	before := w.plain.Call(ev.Body, h, ev.At)
+	w.outage = w.outage || first && before.Usage.Read == before.Prompt && before.Prompt > 0 // the same, with other bytes that mean the same
 	peek := -1
 	if o != nil && o.Move != nil {
 		if body := w.replayed(ev, o); body != nil {

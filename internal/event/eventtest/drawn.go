@@ -9,10 +9,11 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/event"
 )
 
-// Drawn makes events of every kind whose fields hold anything.
+// Drawn makes events of every kind whose fields hold anything, but sums of money that add up to a number.
 func Drawn() *rapid.Generator[event.Event] {
 	c := rapid.MakeConfig{Types: map[reflect.Type]*rapid.Generator[any]{
 		reflect.TypeFor[time.Time](): rapid.Map(rapid.Int64Range(0, 4e9), func(s int64) any { return time.Unix(s, s%1e9).UTC() }).AsAny(),
+		reflect.TypeFor[float64]():   rapid.Float64Range(-1e100, 1e100).AsAny(),
 	}}
 	return rapid.OneOf(
 		as(rapid.MakeCustom[event.Request](c), event.NameRequest), as(rapid.MakeCustom[event.Decision](c), event.NameDecision),
