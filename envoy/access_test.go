@@ -68,6 +68,7 @@ func TestMutualTLS(t *testing.T) {
 	if got := turn(); got["outcome"] != "identity" || got["mode"] != "active" {
 		t.Errorf("turned on again: %v", got)
 	}
+	p.streams(t, 0)
 	before := p.tidemark.Metric(t, "tidemark_extproc_streams_total")
 	p.through(t, secured(authority, "", ""))
 	if got := turn(); got["outcome"] == "identity" {

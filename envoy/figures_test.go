@@ -172,6 +172,7 @@ func TestFigures(t *testing.T) {
 	f.product = p
 	f.play()
 	f.accessLog()
+	f.told()
 	f.metrics()
 	f.page()
 	f.terminal()
@@ -241,6 +242,15 @@ func (f *figures) accessLog() {
 	}
 	if late > 1+len(f.all)/50 {
 		f.Errorf("%d of %d lines say nothing of the answer", late, len(f.all))
+	}
+}
+
+// told waits for the account of the last answer, which its client does not wait for. The page is told last.
+func (f *figures) told() {
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if n, _ := at(f.asked("sessions"), "totals", "observed")["answers"].(float64); int(n) >= len(f.all) {
+			return
+		}
 	}
 }
 

@@ -277,6 +277,7 @@ func TestExportedMetrics(t *testing.T) {
 		x := p.send(t, a.request("/v1/messages")).ok(t)
 		prompts, answers = prompts+float64(x.prompt), answers+float64(x.usage.Output)
 	}
+	p.tidemark.MetricWhen(t, "gen_ai_client_inference_usage_input_tokens_total", envoytest.Is(prompts))
 	for name, want := range map[string]float64{
 		"tidemark_requests_total":                         3,
 		"tidemark_inbound_bytes_total":                    p.tidemark.Metric(t, "tidemark_inbound_bytes_total"),

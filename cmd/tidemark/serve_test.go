@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -78,6 +80,25 @@ func serving(t *testing.T, change ...func(flags map[string]string)) (admin, list
 const credential = "sk-of-the-summarizer"
 
 const body = `{"model":"claude-opus-4-1","max_tokens":100,"tools":[{"name":"Read"}],"messages":[{"role":"user","content":"hi"}]}`
+
+// counted waits until the metrics hold these lines: a request is counted when its account is made, which nobody waits for.
+func (e *envoy) counted(t *testing.T, lines ...string) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); len(lines) > 0; time.Sleep(10 * time.Millisecond) {
+		r, err := http.Get("http://" + e.admin + "/metrics")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(r.Body)
+		if err := errors.Join(err, r.Body.Close()); err != nil {
+			t.Fatal(err)
+		}
+		lines = slices.DeleteFunc(lines, func(l string) bool { return strings.Contains(string(text), l) })
+		if len(lines) > 0 && time.Now().After(deadline) {
+			t.Fatalf("metrics lack %q", lines)
+		}
+	}
+}
 
 // ask sends one request in BUFFERED mode and returns what it is told for the access log.
 func (e *envoy) ask(t *testing.T, headers map[string]string, route map[string]any, initial ...string) map[string]any {
@@ -160,25 +181,8 @@ func TestServeAsEnvoySeesIt(t *testing.T) {
 			}
 		}
 	}
-	r, err := http.Get("http://" + e.admin + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Body.Close()
-	text, err := io.ReadAll(r.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, line := range []string{
-		`tidemark_config_route_errors_total{reason="metadata"} 1`,
-		`tidemark_config_route_errors_total{reason="name"} 1`,
-		`tidemark_passed_total{reason="path"} 1`,
-		`tidemark_gates_total{filter="",gate="bad_config"} 2`,
-	} {
-		if !strings.Contains(string(text), line) {
-			t.Errorf("metrics lack %s", line)
-		}
-	}
+	e.counted(t, `tidemark_config_route_errors_total{reason="metadata"} 1`, `tidemark_config_route_errors_total{reason="name"} 1`,
+		`tidemark_passed_total{reason="path"} 1`, `tidemark_gates_total{filter="",gate="bad_config"} 2`)
 }
 
 // A route's summarizer is asked after the request, with the credential of the environment, which is shown nowhere.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/tidemark-dev/tidemark/envoy/envoytest"
 	"github.com/tidemark-dev/tidemark/pipeline/transcript"
 )
 
@@ -216,7 +217,7 @@ func (w *world) remember(t *testing.T, path string, more func() []string) []requ
 func (w *world) restored(t *testing.T, way string, want float64) {
 	t.Helper()
 	count := `tidemark_restores_total{path="` + way + `"`
-	if asked, ok := w.tidemark.Metric(t, count), w.tidemark.Metric(t, count+`,result="ok"`); asked != want || ok != want {
+	if asked, ok := w.tidemark.MetricWhen(t, count, envoytest.Is(want)), w.tidemark.MetricWhen(t, count+`,result="ok"`, envoytest.Is(want)); asked != want || ok != want {
 		t.Errorf("by %s %.0f were asked for, %.0f given back", way, asked, ok)
 	}
 }

@@ -144,6 +144,23 @@ func (p *Tidemark) Metric(tb testing.TB, sample string) (sum float64) {
 	return sum
 }
 
+// MetricWhen is Metric once it is what ok demands, or what it still is after a long while: a request is counted when its account is
+// made, which its client does not wait for.
+func (p *Tidemark) MetricWhen(tb testing.TB, sample string, ok func(float64) bool) (sum float64) {
+	tb.Helper()
+	for deadline := time.Now().Add(ready); ; time.Sleep(poll) {
+		if sum = p.Metric(tb, sample); ok(sum) || time.Now().After(deadline) {
+			return sum
+		}
+	}
+}
+
+// Is is said of a metric that has come to a figure.
+func Is(want float64) func(float64) bool { return func(n float64) bool { return n == want } }
+
+// AtLeast is said of a metric that has reached a figure.
+func AtLeast(want float64) func(float64) bool { return func(n float64) bool { return n >= want } }
+
 func (p *Tidemark) get(ctx context.Context, path string) (string, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.Admin+path, http.NoBody)
 	if err != nil {

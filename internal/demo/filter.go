@@ -95,6 +95,16 @@ func (f *filter) get(ctx context.Context, path string) (string, error) {
 	return string(b), nil
 }
 
+// gateAfter is gate once it is more than it was, or what it still is after a long while: a request is counted when its account is
+// made, which its client does not wait for.
+func (f *filter) gateAfter(ctx context.Context, name string, before float64) (n float64, err error) {
+	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		if n, err = f.gate(ctx, name); err != nil || n > before || time.Since(began) > startWait {
+			return n, err
+		}
+	}
+}
+
 // gate is how often a gate was met so far, from the metrics page.
 func (f *filter) gate(ctx context.Context, name string) (n float64, err error) {
 	text, err := f.get(ctx, "/metrics")

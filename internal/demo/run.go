@@ -248,7 +248,7 @@ func (s *show) hostile(ctx context.Context, t *turn) error {
 	if _, err := s.send(ctx, s.last(), body, t.at.Add(time.Second), `[{"type":"text","text":"ok"}]`); err != nil {
 		return err
 	}
-	after, err := s.filter.gate(ctx, "unparsed")
+	after, err := s.filter.gateAfter(ctx, "unparsed", before)
 	if err != nil {
 		return err
 	}
