@@ -152,7 +152,8 @@ func (s *server) together(ctx context.Context, d *doors) error {
 		g.Go(func() error { return l.server.Serve(ctx, l, s.config.DrainTimeout) })
 	}
 	if s.sources.File != "" {
-		g.Go(func() error { return s.watch(ctx) })
+		loaded := s.config.Content
+		g.Go(func() error { return s.watch(ctx, loaded) })
 	}
 	err := g.Wait()
 	if d.compress != nil {
@@ -163,11 +164,11 @@ func (s *server) together(ctx context.Context, d *doors) error {
 }
 
 // watch takes over changes of the config file.
-func (s *server) watch(ctx context.Context) error {
+func (s *server) watch(ctx context.Context, loaded serverconfig.Digest) error {
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
-	return serverconfig.Watch(ctx, s.sources.File, hup, s.reload)
+	return serverconfig.Watch(ctx, s.sources.File, loaded, hup, s.reload)
 }
 
 // reload loads the config again. If it cannot be used, the one in use stays.

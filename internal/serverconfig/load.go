@@ -34,6 +34,7 @@ type Loaded struct {
 	Routes     *routeconfig.Resolver
 	PriceTable *cache.Table      // the built-in one, as the config's prices have it
 	Hash       string            // of the whole effective config
+	Content    Digest            // of the file as it was read
 	Origins    map[string]Origin // of every key with one value, by key; of default, pipelines and prices too
 }
 
@@ -76,16 +77,21 @@ func FlagName(key string) string { return "--" + strings.ReplaceAll(key, ".", "-
 // Load reads the config. The error has a line for each [Fault].
 func Load(s Sources) (*Loaded, error) {
 	var root *yaml.Node
+	var content Digest
 	if s.File != "" {
 		data, err := os.ReadFile(s.File)
 		if err != nil {
 			return nil, fmt.Errorf("read config: %w", err)
 		}
+		content = digest(data)
 		if root, err = document(data); err != nil {
 			return nil, fmt.Errorf("read config: %s: %w", s.File, err)
 		}
 	}
 	l, faults := FromNode(root, s)
+	if l != nil {
+		l.Content = content
+	}
 	errs := make([]error, len(faults))
 	for i, f := range faults {
 		errs[i] = errors.New(f.String())

@@ -345,10 +345,11 @@ func TestWatch(t *testing.T) {
 	link("..one", "..data")
 	link(filepath.Join("..data", "tidemark.yaml"), "tidemark.yaml")
 
+	loaded := content(t, filepath.Join(dir, "tidemark.yaml"))
 	ctx, cancel := context.WithCancel(t.Context())
 	hup, changes, done := make(chan os.Signal, 1), make(chan struct{}, 10), make(chan error)
 	go func() {
-		done <- serverconfig.Watch(ctx, filepath.Join(dir, "tidemark.yaml"), hup, func() { changes <- struct{}{} })
+		done <- serverconfig.Watch(ctx, filepath.Join(dir, "tidemark.yaml"), loaded, hup, func() { changes <- struct{}{} })
 	}()
 	hup <- os.Interrupt // the watch has begun once this is answered
 	<-changes
@@ -371,10 +372,50 @@ func TestWatch(t *testing.T) {
 	}
 }
 
+// content is what a config's file is known by once it is loaded.
+func content(t *testing.T, file string) serverconfig.Digest {
+	t.Helper()
+	l, err := serverconfig.Load(serverconfig.Sources{File: file, Filters: known()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l.Content
+}
+
+// A file that becomes another between its loading and its being watched has changed: an operator who turns a route off just then
+// must not wait for the next change.
+func TestWatchSeesWhatChangedBefore(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "tidemark.yaml")
+	write(t, file, "mode: active")
+	loaded := content(t, file)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for _, change := range []func(){
+		func() { write(t, file, "mode: off") },
+		func() {
+			if err := os.Remove(file); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		change()
+		changed, done := make(chan struct{}), make(chan error)
+		watching, stop := context.WithCancel(ctx)
+		go func() {
+			done <- serverconfig.Watch(watching, file, loaded, nil, func() { close(changed) })
+		}()
+		<-changed
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestWatchWithoutDirectory(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if err := serverconfig.Watch(ctx, "/nowhere/at/all.yaml", nil, func() {}); err == nil {
+	if err := serverconfig.Watch(ctx, "/nowhere/at/all.yaml", serverconfig.Digest{}, nil, func() {}); err == nil {
 		t.Error("a directory that is not there is watched")
 	}
 }

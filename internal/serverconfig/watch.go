@@ -14,12 +14,12 @@ import (
 // settle is how long a directory must be quiet before the file is read: editors and Kubernetes write in steps.
 const settle = 200 * time.Millisecond
 
-// Watch calls changed, from its own goroutine, after the content of the file became another and after every value on
-// demand (a SIGHUP). It returns when ctx ends, or with an error if the directory cannot be watched.
+// Watch calls changed, from its own goroutine, after the content of the file became another than what was loaded, and after every
+// value on demand (a SIGHUP). It returns when ctx ends, or with an error if the directory cannot be watched.
 //
 // The directory is watched, not the file: a file that is replaced by renaming, or through the symbolic links of a
 // Kubernetes ConfigMap, is another file.
-func Watch(ctx context.Context, file string, demand <-chan os.Signal, changed func()) error {
+func Watch(ctx context.Context, file string, loaded Digest, demand <-chan os.Signal, changed func()) error {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
 		return fmt.Errorf("watch config: %w", err)
@@ -28,7 +28,7 @@ func Watch(ctx context.Context, file string, demand <-chan os.Signal, changed fu
 	if err := w.Add(filepath.Dir(file)); err != nil {
 		return fmt.Errorf("watch config: %w", err)
 	}
-	last := digest(file)
+	last := loaded
 	quiet := time.NewTimer(settle) // the file may have changed before the watch began
 	defer quiet.Stop()
 	for {
@@ -36,7 +36,7 @@ func Watch(ctx context.Context, file string, demand <-chan os.Signal, changed fu
 		case <-ctx.Done():
 			return nil
 		case <-demand:
-			last = digest(file)
+			last = digestOf(file)
 			changed()
 		case <-w.Events:
 			quiet.Reset(settle)
@@ -46,7 +46,7 @@ func Watch(ctx context.Context, file string, demand <-chan os.Signal, changed fu
 			}
 			quiet.Reset(settle)
 		case <-quiet.C:
-			if d := digest(file); d != last {
+			if d := digestOf(file); d != last {
 				last = d
 				changed()
 			}
@@ -54,11 +54,15 @@ func Watch(ctx context.Context, file string, demand <-chan os.Signal, changed fu
 	}
 }
 
-// digest is of the file's content; a file that is not there has the zero digest.
-func digest(file string) (d [sha256.Size]byte) {
-	data, err := os.ReadFile(file)
+// Digest tells contents of a file apart. Zero is that of a file that is not there.
+type Digest [sha256.Size]byte
+
+func digest(content []byte) Digest { return sha256.Sum256(content) }
+
+func digestOf(file string) (d Digest) {
+	content, err := os.ReadFile(file)
 	if err != nil {
 		return d
 	}
-	return sha256.Sum256(data)
+	return digest(content)
 }
