@@ -319,9 +319,7 @@ func TestDeadCollector(t *testing.T) {
 	_ = lis.Close()
 	exportTo(t, lis.Addr().String())
 	p := newStory(t, readRecipe(t, "json"), "")
-	for _, l := range p.story(t) {
-		l.check(t, words(p.Access(t, l.id)))
-	}
+	p.checkStory(t, func(l *logged) map[string]string { return words(p.Access(t, l.id)) })
 	if n := strings.Count(p.tidemark.Log(), "msg=telemetry "); n > 1 {
 		t.Errorf("the log has %d lines on it:\n%s", n, p.tidemark.Log())
 	}
