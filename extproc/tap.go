@@ -22,11 +22,12 @@ const statusAttribute = "response.code"
 
 const observeTimeout = time.Second // for the engine to take note of a response
 
-// How long the last answer of a response waits for what is known of it, so that access logs have it. It is there within a
-// fraction of a millisecond unless the session is busy.
+// How long the last answer of a response waits for what is known of it, so that access logs have it: parts of the deadline of
+// requests, since who lets those wait longer is in no hurry with these. It is there within a fraction of a millisecond unless the
+// session or the machine is busy.
 const (
-	waitWithBytes = 2 * time.Millisecond // a body that came at once is one chunk, which is also the last
-	waitWithout   = 5 * time.Millisecond
+	waitWithBytes = 75 // 2 of the default 150 ms; a body that came at once is one chunk, which is also the last
+	waitWithout   = 30 // 5 ms
 )
 
 // tap follows the response to a request that the engine was asked about, and tells the engine what became of it, once. It
@@ -160,8 +161,8 @@ func (t *tap) whole(r pipeline.Response) *pipeline.Response {
 }
 
 // result ends the response, and describes what the engine makes of it for access logs, unless that takes too long.
-func (t *tap) result(ctx context.Context, wait time.Duration) *structpb.Struct {
-	late := time.NewTimer(wait)
+func (t *tap) result(ctx context.Context, part time.Duration) *structpb.Struct {
+	late := time.NewTimer(t.server.o.Deadline / part)
 	defer late.Stop()
 	select {
 	case v := <-t.end(ctx):
