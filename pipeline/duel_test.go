@@ -138,6 +138,7 @@ type duel struct {
 	plain, ours func(model string, body []byte, at time.Time) verdict
 	paid, spent float64               // as it came, and as forwarded
 	own         float64               // what the client lost itself, by writing sent messages otherwise
+	rewound     bool                  // the client has gone back behind what it had sent
 	replayed    int                   // requests that were forwarded otherwise than they came
 	holds       bool                  // what is held out of the cache is not read
 	giving      func(body []byte) int // tokens of what was given back; nil: nothing is
@@ -177,6 +178,9 @@ func (d *duel) turn() step {
 	t := d.t
 	r := ask(d.lines[d.cur].As(wires[d.f]), d.c, d.at)
 	r.Format, r.Model = d.f, d.model
+	if d.f == transcript.Converse {
+		r.Place.Platform = cache.Bedrock // nobody else speaks it
+	}
 	o := d.e.Request(context.Background(), r)
 	out := r.Body
 	if o.Body != nil {
@@ -198,7 +202,14 @@ func (d *duel) turn() step {
 	if d.giving != nil {
 		shorter += d.giving(out)
 	}
-	if after.usage.Read+max(shorter, 0)+2048 < before.usage.Read && !d.holds && after.usage.Prompt() > 5120 && o.Move == nil && o.Kind == pipeline.KindContinue {
+	d.rewound = d.rewound || o.Kind == pipeline.KindFork
+	// No move leaves less than what the provider caches, but a client that goes back may, with what was removed behind it as well as
+	// before it: there is nothing to read of so little.
+	small := d.rewound && before.usage.Read-max(shorter, 0) < bounded.At(d.model, r.Place).Minimum
+	if small && o.Kind != pipeline.KindFork {
+		d.own += max(0, after.units-before.units)
+	}
+	if after.usage.Read+max(shorter, 0)+2048 < before.usage.Read && !d.holds && !small && o.Move == nil && o.Kind == pipeline.KindContinue {
 		t.Fatalf("%d tokens were read of %d, and %d of %d without tidemark", after.usage.Read, after.usage.Prompt(), before.usage.Read, before.usage.Prompt())
 	}
 	d.e.Observe(context.Background(), o, &pipeline.Response{Status: 200, Usage: &after.usage})
