@@ -99,7 +99,8 @@ type world struct {
 	replicas bool
 	excused  int
 	seen     bool
-	past     map[string]bool // bodies that went past tidemark
+	past     map[string]bool  // bodies that went past tidemark
+	beside   *simprovider.Sim // a provider that got these alone
 	policy   simprovider.Policy
 	forgot   int  // tokens of shorter prefixes that lapsed while a longer one was read
 	lost     int  // tokens more uncached than without tidemark, all requests together
@@ -160,6 +161,7 @@ func newWorld(base *pipeline.Config, policy simprovider.Policy, flush time.Durat
 	w := &world{
 		policy: policy, ctx: context.Background(), store: &faulty{Store: memory.New()}, base: base, flush: flush,
 		plain: simprovider.New(simprovider.Options{Policy: policy}), filtered: simprovider.New(simprovider.Options{Policy: policy}),
+		beside: simprovider.New(simprovider.Options{Policy: policy}),
 		hasher: transcript.NewHasher(bytes.Repeat([]byte("k"), 32)), by: map[string]int{}, past: map[string]bool{}, keepRecent: keepRecent, last: map[string]sent{}, decided: map[string]map[string]string{},
 	}
 	for i := range 2 {
@@ -265,14 +267,14 @@ func (w *world) send(ev *simagent.Event) {
 	if ev.Count {
 		return
 	}
-	first := false
+	first, past := false, false
 	if ev.Seen && o.Gate != filters.Off {
 		first = !w.seen
 		w.outage = w.outage || !w.seen && w.past[string(ev.Body)] // it was sent before anybody looked: what seems fresh is cached
 		w.seen = true
 	} else {
 		w.outage = w.outage || w.seen
-		w.past[string(ev.Body)] = true
+		w.past[string(ev.Body)], past = true, true
 	}
 	if w.trace && ev.Outcome == simagent.Failed && o != nil {
 		fmt.Println(w.n, ev.Line, "failed", o.Kind, o.Gate)
@@ -291,13 +293,16 @@ func (w *world) send(ev *simagent.Event) {
 	}
 	before := w.plain.Call(ev.Body, h, ev.At)
 	w.outage = w.outage || first && before.Usage.Read == before.Prompt && before.Prompt > 0 // the same, with other bytes that mean the same
-	peek := -1
+	peek, aside := -1, 0
 	if o != nil && o.Move != nil {
 		if body := w.replayed(ev, o); body != nil {
-			peek = w.filtered.Cached(body, ev.At)
+			peek, aside = w.filtered.Cached(body, ev.At), w.beside.Cached(body, ev.At)
 		}
 	}
 	after := w.filtered.Call(out, h, ev.At)
+	if past {
+		w.beside.Call(out, h, ev.At)
+	}
 	if after.Status != http.StatusOK && before.Status == http.StatusOK {
 		w.violate("refused", "%v", after.Err)
 	}
@@ -313,6 +318,7 @@ func (w *world) send(ev *simagent.Event) {
 		return
 	}
 	if peek > after.Usage.Read && o.Move.Kind == pipeline.Cold {
+		w.outage = w.outage || peek == aside // it was cached before anybody looked
 		w.lose("misjudged", "the move lost %d cached tokens", peek-after.Usage.Read)
 	}
 	if w.trace {
