@@ -97,6 +97,7 @@ type world struct {
 	// after it is counted, not a violation of its own.
 	outage   bool
 	replicas bool
+	lagging  map[int]bool // replicas that know something of the cache which they have not written yet
 	excused  int
 	seen     bool
 	past     map[string]bool  // bodies that went past tidemark
@@ -162,7 +163,7 @@ func newWorld(base *pipeline.Config, policy simprovider.Policy, flush time.Durat
 		policy: policy, ctx: context.Background(), store: &faulty{Store: memory.New()}, base: base, flush: flush,
 		plain: simprovider.New(simprovider.Options{Policy: policy}), filtered: simprovider.New(simprovider.Options{Policy: policy}),
 		beside: simprovider.New(simprovider.Options{Policy: policy}),
-		hasher: transcript.NewHasher(bytes.Repeat([]byte("k"), 32)), by: map[string]int{}, past: map[string]bool{}, keepRecent: keepRecent, last: map[string]sent{}, decided: map[string]map[string]string{},
+		hasher: transcript.NewHasher(bytes.Repeat([]byte("k"), 32)), by: map[string]int{}, past: map[string]bool{}, lagging: map[int]bool{}, keepRecent: keepRecent, last: map[string]sent{}, decided: map[string]map[string]string{},
 	}
 	for i := range 2 {
 		w.configs = append(w.configs, base)
@@ -201,6 +202,7 @@ func (w *world) play(events []simagent.Event) {
 		w.answer(ev.At)
 		if ev.At.Sub(w.flushed) >= w.flush {
 			w.flushed = ev.At
+			clear(w.lagging)
 			for _, e := range w.engines {
 				e.Flush(w.ctx)
 			}
@@ -266,6 +268,11 @@ func (w *world) send(ev *simagent.Event) {
 	}
 	if ev.Count {
 		return
+	}
+	if o != nil {
+		// What another replica did a moment ago is not known yet: what it cached seems cold. That costs one loss at most.
+		w.outage = w.outage || o.Move != nil && o.Move.Kind == pipeline.Cold && (len(w.lagging) > 1 || len(w.lagging) == 1 && !w.lagging[ev.Replica])
+		w.lagging[ev.Replica] = true
 	}
 	first, past := false, false
 	if ev.Seen && o.Gate != filters.Off {
