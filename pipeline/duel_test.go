@@ -219,23 +219,42 @@ func (d *duel) turn() step {
 // TestNeverDearer: whatever the provider keeps, for as short or as long as its documentation allows, no request is refused and no
 // session costs more than as it came.
 func TestNeverDearer(t *testing.T) {
+	var all bill
 	for f := range vendors {
 		t.Run(f.String(), func(t *testing.T) {
+			var sum bill
 			for name, budget := range map[string]int{"results": 0, "cuts": 2500} {
-				t.Run(name, func(t *testing.T) { neverDearer(t, f, budget) })
+				t.Run(name, func(t *testing.T) { sum.add(neverDearer(t, f, budget)) })
 			}
+			if sum.decided == 0 {
+				t.Error("nothing was decided")
+			}
+			all.add(sum)
 		})
+	}
+	if all.spent >= all.paid {
+		t.Errorf("%d decisions, and %.0f instead of %.0f", all.decided, all.spent, all.paid)
 	}
 }
 
-func neverDearer(t *testing.T, f transcript.Format, budget int) {
+// bill is what sessions cost as they came and as they were forwarded, and the decisions that made the difference.
+type bill struct {
+	decided     int
+	paid, spent float64
+}
+
+func (b *bill) add(c bill) {
+	b.decided, b.paid, b.spent = b.decided+c.decided, b.paid+c.paid, b.spent+c.spent
+}
+
+func neverDearer(t *testing.T, f transcript.Format, budget int) (sum bill) {
 	t.Helper()
 	c := deepConfig(t, budget)
 	c.Moves.Brake = true
 	if f.Automatic() { // none of them acts there
 		c.Levers = pipeline.Levers{TTL: pipeline.AutoTTL, Regret: 0.01, Place: true}
 	}
-	decided, paid, spent, moved := 0, 0.0, 0.0, 0
+	moved := 0
 	rapid.Check(t, func(t *rapid.T) {
 		d := newDuel(t, c, f)
 		for range rapid.IntRange(4, 16).Draw(t, "requests") {
@@ -244,7 +263,7 @@ func neverDearer(t *testing.T, f transcript.Format, budget int) {
 				d.at = d.at.Add(pick(t, "pause", 30*time.Minute, 2*time.Hour, 30*time.Hour))
 			}
 			s := d.turn()
-			decided += len(s.o.New)
+			sum.decided += len(s.o.New)
 			moved += b2i(unbounded(d.model) && s.o.Move != nil && s.o.Kind != pipeline.KindFork) // a fork's history is another one
 			if b := s.o.Breakpoints; f.Automatic() && b != (pipeline.BreakpointChanges{}) {
 				t.Fatalf("breakpoints changed: %+v", b)
@@ -254,14 +273,12 @@ func neverDearer(t *testing.T, f transcript.Format, budget int) {
 		if d.spent > d.paid*1.0001+1+d.own+float64(d.replayed*bounded.Lookup(d.model).Step)*0.9 {
 			t.Fatalf("%s: %.0f instead of %.0f", d.model, d.spent, d.paid)
 		}
-		paid, spent = paid+d.paid, spent+d.spent
+		sum.paid, sum.spent = sum.paid+d.paid, sum.spent+d.spent
 	})
-	if decided == 0 || spent >= paid {
-		t.Errorf("%d decisions, and %.0f instead of %.0f", decided, spent, paid)
-	}
 	if moved > 0 {
 		t.Errorf("%d moves where nothing is known to lapse", moved)
 	}
+	return sum
 }
 
 // TestConverseLevers: holds, lifts and placed breakpoints are taken by Bedrock too.
