@@ -367,7 +367,7 @@ func (w *world) send(ev *simagent.Event) {
 		}
 		lost = min(lost, w.lost)
 	}
-	if lost > 0 && lost < uncached && after.Prompt < 2*uncached && o.Replays > 0 {
+	if lost > 0 && lost < uncached && after.Prompt < 2*uncached && o.Replays+o.Cut > 0 {
 		w.excused++ // after a rewind to so few messages that what is left is too small to be cached
 		return
 	}
