@@ -114,13 +114,7 @@ func (p *product) tell(t *testing.T, name string, r *request, outcome, gate stri
 
 // story is a session with all that an access log has to tell apart: requests that go as they came, one from which something is
 // removed, one that asks to be left alone, one that is not tidemark's, and one that the provider refuses.
-func (p *product) story(t *testing.T) []logged {
-	t.Helper()
-	return p.told(t, newAgent("story"))
-}
-
-// told is the story of an agent.
-func (p *product) told(t *testing.T, a *agent) (all []logged) {
+func (p *product) story(t *testing.T, a *agent) (all []logged) {
 	t.Helper()
 	const path = "/v1/messages"
 	tell := func(name string, r *request, outcome, gate string) {
@@ -157,7 +151,7 @@ func (p *product) checkStory(t *testing.T, line func(*logged) map[string]string)
 		a := newAgent(fmt.Sprint("story ", try))
 		a.at = a.at.Add(time.Duration(try) * 24 * time.Hour)
 		late = 0
-		for _, l := range p.told(t, a) {
+		for _, l := range p.story(t, a) {
 			if !l.check(t, line(&l)) {
 				late++
 			}

@@ -107,7 +107,7 @@ func TestTracing(t *testing.T) {
 			p := newProduct(t, "otel: {semconv: "+semconv+"}")
 			p.through(t, readRecipe(t, "tracing").into(t, c.Addr))
 			seen := map[string]bool{}
-			for _, l := range p.story(t) {
+			for _, l := range p.story(t, newAgent("story")) {
 				if l.outcome == "" || l.outcome == "untouched" {
 					continue
 				}

@@ -195,19 +195,15 @@ func (d *duel) turn() step {
 		t.Fatalf("%s refuses what it took before: %s\n%.3000s", d.f, after.refused, out)
 	}
 	d.paid, d.spent = d.paid+before.units, d.spent+after.units
-	if o.Kind == pipeline.KindFork || o.Kind == pipeline.KindNew { // a provider goes by values, tidemark by bytes
-		d.own += min(max(0, after.units-before.units), 2*float64(max(0, before.usage.Read-after.usage.Read))) // written at up to double the price
-	}
 	shorter := before.usage.Prompt() - after.usage.Prompt()
 	if d.giving != nil {
 		shorter += d.giving(out)
 	}
 	d.rewound = d.rewound || o.Kind == pipeline.KindFork
-	// No move leaves less than what the provider caches, but a client that goes back may, with what was removed behind it as well as
-	// before it: there is nothing to read of so little.
-	small := d.rewound && before.usage.Read-max(shorter, 0) < bounded.At(d.model, r.Place).Minimum
-	if small && o.Kind != pipeline.KindFork {
-		d.own += max(0, after.units-before.units)
+	// No move leaves less than what the provider caches, but a client that goes back may: there is nothing to read of so little.
+	small := d.rewound && before.usage.Read > 0 && before.usage.Read-max(shorter, 0) < bounded.At(d.model, r.Place).Minimum
+	if small || o.Kind == pipeline.KindFork || o.Kind == pipeline.KindNew { // a provider goes by values, tidemark by bytes
+		d.own += min(max(0, after.units-before.units), 2*float64(max(0, before.usage.Read-after.usage.Read))) // written at up to double the price
 	}
 	if after.usage.Read+max(shorter, 0)+2048 < before.usage.Read && !d.holds && !small && o.Move == nil && o.Kind == pipeline.KindContinue {
 		t.Fatalf("%d tokens were read of %d, and %d of %d without tidemark", after.usage.Read, after.usage.Prompt(), before.usage.Read, before.usage.Prompt())
@@ -219,21 +215,16 @@ func (d *duel) turn() step {
 // TestNeverDearer: whatever the provider keeps, for as short or as long as its documentation allows, no request is refused and no
 // session costs more than as it came.
 func TestNeverDearer(t *testing.T) {
-	var all bill
 	for f := range vendors {
 		t.Run(f.String(), func(t *testing.T) {
 			var sum bill
 			for name, budget := range map[string]int{"results": 0, "cuts": 2500} {
 				t.Run(name, func(t *testing.T) { sum.add(neverDearer(t, f, budget)) })
 			}
-			if sum.decided == 0 {
-				t.Error("nothing was decided")
+			if sum.decided == 0 || sum.spent >= sum.paid {
+				t.Errorf("%d decisions, and %.0f instead of %.0f", sum.decided, sum.spent, sum.paid)
 			}
-			all.add(sum)
 		})
-	}
-	if all.spent >= all.paid {
-		t.Errorf("%d decisions, and %.0f instead of %.0f", all.decided, all.spent, all.paid)
 	}
 }
 

@@ -59,7 +59,13 @@ type sent struct {
 	dropped     int                 // messages of client that are not in out
 	covered     int                 // blocks of out through its last breakpoint
 	key         transcript.Digest
+	replica     int  // that forwarded it
+	away        bool // while the store failed: no other replica ever learns of it
 }
+
+// edit is a branch's history before and after its client changed it, where a move was made on the changed one. The client may come
+// back to the one before, which has the same decisions by then.
+type edit struct{ before, after []transcript.Digest }
 
 // world plays one list of events against the provider twice: as it is, and through engines.
 type world struct {
@@ -97,9 +103,8 @@ type world struct {
 	// after it is counted, not a violation of its own.
 	outage   bool
 	replicas bool
-	severed  bool         // replicas served while the store was away: what one forwarded then, no other ever learns
-	edited   bool         // a move was made on a history that its client had edited; the one before may still be in use, and shares decisions
-	lagging  map[int]bool // replicas that know something of the cache which they have not written yet
+	edits    []edit
+	unmoved  map[uint64]bool // branches with a move whose request never reached the provider: the next one makes it
 	excused  int
 	seen     bool
 	past     map[string]bool  // bodies that went past tidemark
@@ -165,7 +170,7 @@ func newWorld(base *pipeline.Config, policy simprovider.Policy, flush time.Durat
 		policy: policy, ctx: context.Background(), store: &faulty{Store: memory.New()}, base: base, flush: flush,
 		plain: simprovider.New(simprovider.Options{Policy: policy}), filtered: simprovider.New(simprovider.Options{Policy: policy}),
 		beside: simprovider.New(simprovider.Options{Policy: policy}),
-		hasher: transcript.NewHasher(bytes.Repeat([]byte("k"), 32)), by: map[string]int{}, past: map[string]bool{}, lagging: map[int]bool{}, keepRecent: keepRecent, last: map[string]sent{}, decided: map[string]map[string]string{},
+		hasher: transcript.NewHasher(bytes.Repeat([]byte("k"), 32)), by: map[string]int{}, past: map[string]bool{}, unmoved: map[uint64]bool{}, keepRecent: keepRecent, last: map[string]sent{}, decided: map[string]map[string]string{},
 	}
 	for i := range 2 {
 		w.configs = append(w.configs, base)
@@ -204,14 +209,12 @@ func (w *world) play(events []simagent.Event) {
 		w.answer(ev.At)
 		if ev.At.Sub(w.flushed) >= w.flush {
 			w.flushed = ev.At
-			clear(w.lagging)
 			for _, e := range w.engines {
 				e.Flush(w.ctx)
 			}
 		}
 		w.n = i
 		w.replicas = w.replicas || ev.Replica > 0
-		w.severed = w.severed || w.store.fail && w.replicas
 		switch ev.Kind {
 		case simagent.Restart:
 			w.outage = w.outage || w.store.fail && w.seen // what was forwarded since the store failed is forgotten
@@ -272,11 +275,6 @@ func (w *world) send(ev *simagent.Event) {
 	if ev.Count {
 		return
 	}
-	if o != nil {
-		// What another replica did a moment ago is not known yet: what it cached seems cold. That costs one loss at most.
-		w.outage = w.outage || o.Move != nil && o.Move.Kind == pipeline.Cold && (len(w.lagging) > 1 || len(w.lagging) == 1 && !w.lagging[ev.Replica])
-		w.lagging[ev.Replica] = true
-	}
 	first, past := false, false
 	if ev.Seen && o.Gate != filters.Off {
 		first = !w.seen
@@ -290,6 +288,9 @@ func (w *world) send(ev *simagent.Event) {
 		fmt.Println(w.n, ev.Line, "failed", o.Kind, o.Gate)
 	}
 	if ev.Outcome == simagent.Failed {
+		if o != nil && o.Move != nil {
+			w.unmoved[o.Branch] = true
+		}
 		w.await(ev, o, &simprovider.Result{Status: http.StatusBadGateway, First: ev.At})
 		w.follow(ev, o, out)
 		return
@@ -348,7 +349,8 @@ func (w *world) send(ev *simagent.Event) {
 	}
 	w.await(ev, o, &after)
 	w.follow(ev, o, out)
-	declared := o.Move != nil || o.Held > 0 || slices.ContainsFunc(o.New, func(d pipeline.DecisionMade) bool { return d.Matured })
+	declared := o.Move != nil || w.unmoved[o.Branch] || o.Held > 0 || slices.ContainsFunc(o.New, func(d pipeline.DecisionMade) bool { return d.Matured })
+	delete(w.unmoved, o.Branch)
 	lost := (after.Prompt - after.Usage.Read) - (before.Prompt - before.Usage.Read)
 	w.lost += lost
 	// A bridge reads what is not found without it, in the place of a breakpoint that a rewind would find: no more than that.
@@ -371,7 +373,7 @@ func (w *world) send(ev *simagent.Event) {
 		w.excused++ // after a rewind to so few messages that what is left is too small to be cached
 		return
 	}
-	if lost > 0 && w.edited && o.Replays > 0 { // the client came back to the history before its edit
+	if lost > 0 && w.unedited(ev.Body) {
 		w.excused++
 		return
 	}
@@ -381,6 +383,12 @@ func (w *world) send(ev *simagent.Event) {
 	if lost > 0 && !declared && w.held == 0 && w.warm == 0 { // what a warm move re-writes a retry may have to write again
 		w.lose("read loss", "%d more tokens uncached than without tidemark (kind %v, gate %q)", lost, o.Kind, o.Gate)
 	}
+}
+
+// unedited reports whether a body is a history from before an edit, rather than from after it.
+func (w *world) unedited(body []byte) bool {
+	in, _, _ := w.view(body)
+	return slices.ContainsFunc(w.edits, func(e edit) bool { return lcp(e.before, in.client) > lcp(e.after, in.client) })
 }
 
 // uncached is the largest of the minima below which providers cache nothing, in tokens.
@@ -482,7 +490,7 @@ func (w *world) follow(ev *simagent.Event, o *pipeline.Outcome, out []byte) {
 	}
 	in, before, _ := w.view(ev.Body)
 	after, results, _ := w.view(out)
-	now := sent{client: in.client, out: after.client, covered: after.covered, key: in.key, body: out}
+	now := sent{client: in.client, out: after.client, covered: after.covered, key: in.key, body: out, replica: ev.Replica, away: w.store.fail}
 	cut := slices.ContainsFunc(o.New, func(d pipeline.DecisionMade) bool { return d.Drop })
 	missing := w.align(ev.Body, out, &now, cut)
 	now.dropped = len(missing)
@@ -494,7 +502,9 @@ func (w *world) follow(ev *simagent.Event, o *pipeline.Outcome, out []byte) {
 	if !ok {
 		prev, ok = w.last[parent]
 	}
-	w.edited = w.edited || ok && o.Move != nil && o.Kind == pipeline.KindContinue && lcp(prev.client, now.client) < len(prev.client)
+	if ok && o.Move != nil && o.Kind == pipeline.KindContinue && lcp(prev.client, now.client) < len(prev.client) {
+		w.edits = append(w.edits, edit{prev.client, now.client})
+	}
 	back := o.Kind == pipeline.KindFork && now.dropped > 0 && prev.dropped == 0 // the client came back to where a cut stands
 	if ok && prev.key == now.key && o.Move == nil && !back {
 		same := lcp(prev.client, now.client)
@@ -502,8 +512,8 @@ func (w *world) follow(ev *simagent.Event, o *pipeline.Outcome, out []byte) {
 		for want < prev.covered && prev.of[want] < same {
 			want++
 		}
-		if got := lcp(prev.out, now.out); got < want && w.severed {
-			w.excused++
+		if got := lcp(prev.out, now.out); got < want && prev.away && prev.replica != ev.Replica {
+			w.excused++ // nobody here could know what was sent
 		} else if got < want {
 			w.violate("append-only", "%d of %d covered blocks stand (kind %v)", got, want, o.Kind)
 		}

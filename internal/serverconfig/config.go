@@ -40,7 +40,7 @@ type Config struct {
 	Log          Log                       `config:"log"`
 	Events       Events                    `config:"events"`
 	OTel         OTel                      `config:"otel"`
-	Deadline     time.Duration             `config:"deadline" doc:"time for one body; keep it below message_timeout of Envoy's ext_proc filter; the end of an answer waits a 75th part of it at most, so that access logs say what was billed"`
+	Deadline     time.Duration             `config:"deadline" doc:"time for one body; keep it below message_timeout of Envoy's ext_proc filter; the end of an answer waits a 30th part of it at most, so that access logs say what was billed"`
 	MaxBodyBytes int                       `config:"max_body_bytes" doc:"larger bodies pass untouched; keep it at or above the buffer limit of Envoy's routes"`
 	DrainDelay   time.Duration             `config:"drain_delay" doc:"time between the signal to stop, when health turns to NOT_SERVING, and the end of accepting streams"`
 	DrainTimeout time.Duration             `config:"drain_timeout" doc:"time for open streams to end after that"`
