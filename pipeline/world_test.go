@@ -505,7 +505,8 @@ func (w *world) follow(ev *simagent.Event, o *pipeline.Outcome, out []byte) {
 	if ok && o.Move != nil && o.Kind == pipeline.KindContinue && lcp(prev.client, now.client) < len(prev.client) {
 		w.edits = append(w.edits, edit{prev.client, now.client})
 	}
-	back := o.Kind == pipeline.KindFork && now.dropped > 0 && prev.dropped == 0 // the client came back to where a cut stands
+	// The client came back to where a cut stands: on a fork of its own, or on one that got the cut with all else of its parent.
+	back := now.dropped > 0 && prev.dropped == 0 && (o.Kind == pipeline.KindFork || !cut && w.sentSo(&now, lcp(prev.out, now.out)))
 	if ok && prev.key == now.key && o.Move == nil && !back {
 		same := lcp(prev.client, now.client)
 		want := 0
@@ -536,6 +537,16 @@ func (w *world) follow(ev *simagent.Event, o *pipeline.Outcome, out []byte) {
 			w.violate("unrecoverable", "original of %s: %v", d.Call, err)
 		}
 	}
+}
+
+// sentSo reports whether another branch has sent the same cut before, with more of the same around it than so many blocks.
+func (w *world) sentSo(now *sent, blocks int) bool {
+	for _, s := range w.last {
+		if s.dropped == now.dropped && lcp(s.out, now.out) > blocks {
+			return true
+		}
+	}
+	return false
 }
 
 // decisions checks that what stands for a result is never changed nor taken back.
